@@ -1,8 +1,8 @@
-"""Numbers with nouns in the singular or plural."""
+"""Numbers with nouns in the singular or plural, and lists of names, in sentences."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 
 def counted(number: float, noun: str, plural: str = "") -> str:
@@ -13,6 +13,16 @@ def counted(number: float, noun: str, plural: str = "") -> str:
     """
     shown = f"{number:g}" if isinstance(number, float) else str(number)
     return f"{shown} {noun if number == 1 else plural or noun + 's'}"
+
+
+def listed(names: Sequence[str], most: int = 5, between: str = ", ") -> str:
+    """The first names, and the number of the others.
+
+    >>> listed(["a", "b", "c", "d"], most=2), listed(["a", "b"], between="; ")
+    ('a, b and 2 more', 'a; b')
+    """
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return f"{between.join(names[:most])}{more}"
 
 
 def there_are(names: Iterable[str], none: str = "none yet") -> str:

@@ -15,7 +15,7 @@ class Comparison:
     """One case of one benchmark, against one other library.
 
     Parameters
-        benchmark  "step", "memory", "scaling", "collectives", "simulation" or "launch"
+        benchmark  "step", "compiler", "memory", "scaling", "collectives", "simulation" or "launch"
         case       the workload, or the number of bytes
         setting    threads, nodes or ranks
         ours       seconds of minidl, one number a round; its bytes for "memory"

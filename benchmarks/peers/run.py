@@ -16,6 +16,7 @@ from benchmarks.peers.comparisons import Comparison, Progress
 from benchmarks.peers.conditions import conditions, is_installed
 from benchmarks.peers.peer import MeasurementError
 from benchmarks.peers.simulation import run as simulation_run
+from benchmarks.peers.step import compiled
 from benchmarks.peers.step import run as step_run
 from benchmarks.peers.step.workloads import WORKLOADS
 from minidl.arguments import one_of, whole_number
@@ -26,7 +27,7 @@ from minidl.cli.quantities import parse_bytes
 from minidl.cli.shared_options import items
 from minidl.cores import cores
 
-BENCHMARKS = ("step", "memory", "scaling", "collectives", "simulation", "launch")
+BENCHMARKS = ("step", "compiler", "memory", "scaling", "collectives", "simulation", "launch")
 PEERS = {  # what is typed, and the sides that it means
     "torch": ("PyTorch eager", "gloo", "torch.multiprocessing.spawn"),
     "torch.compile": ("torch.compile",),
@@ -62,6 +63,7 @@ class Asked:
         """How many rows the table has for each peer."""
         of = {
             "step": len(self.threads) * len(self.workloads),
+            "compiler": len(compiled.CASES),
             "memory": len(self.workloads),
             "scaling": len(self.scaled) * len(self.workloads),
             "collectives": len(self.nodes) * len(self.sizes),
@@ -179,6 +181,10 @@ def _steps(asked: Asked, progress: Progress) -> Iterator[Comparison]:
                     asked.profiles.append((title, sides.profile()))
 
 
+def _compiler(asked: Asked, progress: Progress) -> Iterator[Comparison]:
+    yield from compiled.compare(asked.peers(step_run.PEERS), asked.rounds, progress, asked.skipped)
+
+
 def _memory(asked: Asked, progress: Progress) -> Iterator[Comparison]:
     yield from memory.compare(asked.workloads, asked.peers(memory.PEERS), progress, asked.skipped)
 
@@ -214,6 +220,7 @@ def _launches(asked: Asked, progress: Progress) -> Iterator[Comparison]:
 
 MEASURED: dict[str, Callable[[Asked, Progress], Iterator[Comparison]]] = {
     "step": _steps,
+    "compiler": _compiler,
     "memory": _memory,
     "scaling": _scaling,
     "collectives": _collectives,

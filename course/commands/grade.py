@@ -21,7 +21,7 @@ from course.grading.feedback.places import places_of
 from course.grading.grade import Grade
 from course.grading.grader import Grading, grade_all
 from course.grading.reports import class_reports
-from course.grading.results.notices import in_the_way, of_failed_checks, of_points_by_hand, of_tables
+from course.grading.results.notices import in_the_way, of_failed_checks, of_not_gradable, of_points_by_hand, of_tables
 from course.grading.results.results import CannotWriteError, Results
 from course.grading.submissions.hand_ins import find
 from course.grading.submissions.own_folders import given_to_none
@@ -112,7 +112,7 @@ def graded_folder(options: argparse.Namespace, unpacked: Path) -> int:
         lines = class_reports.lines_of_class(graded, submissions, grading.references, reports)
         results.show_points(class_reports.points_on_page(lines))
     report(graded, options.to, time.monotonic() - began)
-    for sentence in (*of_tables(results, options.folder), *of_points_by_hand(graded)):
+    for sentence in (*of_not_gradable(graded), *of_tables(results, options.folder), *of_points_by_hand(graded)):
         print(sentence)
     if len(graded) < len(submissions):
         print(
@@ -170,9 +170,9 @@ def positive(kind: Callable[[str], float]) -> Callable[[str], float]:
 
 def report(graded: list[Grade], to: Path, seconds: float) -> None:
     """Print a table with one row per assignment, and where the results are."""
-    table = Table(title=f"{counted(len(graded), 'submission')} in {seconds:.0f} s")
+    table = Table(title=f"{counted(len(graded), 'submission')} in {seconds:.0f} s", box=None, pad_edge=False)
     table.add_column("assignment", no_wrap=True)
-    for name in ("submissions", "mean points", "all points", "none", "not gradable"):
+    for name in ("handed in", "mean points", "all points", "none", "not gradable"):
         table.add_column(name, justify="right")
     for assignment in sorted({one.assignment for one in graded}):
         those = [one for one in graded if one.assignment == assignment]

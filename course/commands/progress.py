@@ -15,7 +15,7 @@ from course.student.standing import Standing, bar, standings
 
 EXPLAINED = "Points of the public checks; the grade comes from the same checks with other sizes and seeds."
 
-NOTHING = "No results yet. Begin with a chapter, in a terminal:  python3 -m course start 01"
+NOTHING = "No results yet. Begin with a chapter, in a terminal:  python3 -m course start {}"
 
 
 def run(arguments: list[str], root: Path = ROOT) -> int:
@@ -30,7 +30,7 @@ def run(arguments: list[str], root: Path = ROOT) -> int:
     console.print(table(there))
     console.print(EXPLAINED, style="dim")
     if not any(standing.earned for standing in there):
-        console.print(NOTHING)
+        console.print(NOTHING.format(there[0].chapter.number))
     return 0
 
 
@@ -81,8 +81,10 @@ def show(root: Path = ROOT) -> None:
     """
     from IPython.display import display
 
-    there = [] if os.environ.get("MINIDL_STATIC") else begun(with_exercises(root))
-    display({"text/plain": as_text(there), "text/html": as_html(there)}, raw=True)
+    known = with_exercises(root)
+    there = [] if os.environ.get("MINIDL_STATIC") else begun(known)
+    nothing = NOTHING.format(known[0].chapter.number if known else "NN")
+    display({"text/plain": as_text(there) or nothing, "text/html": as_html(there) or f"<p>{nothing}</p>"}, raw=True)
 
 
 def begun(there: list[Standing]) -> list[Standing]:
@@ -91,9 +93,9 @@ def begun(there: list[Standing]) -> list[Standing]:
 
 
 def as_text(there: list[Standing]) -> str:
-    """The table in plain lines."""
+    """The table in plain lines; "" if it has no rows."""
     if not there:
-        return NOTHING
+        return ""
     width = max(len(title(standing)) for standing in there)
     lines = [
         f"{title(s):<{width}}  {bar(s.total, s.possible)}  {s.total:g}/{s.possible:g} points, {state(s)}" for s in there
@@ -102,9 +104,9 @@ def as_text(there: list[Standing]) -> str:
 
 
 def as_html(there: list[Standing]) -> str:
-    """The table for a notebook; simple enough for code hosts to show it."""
+    """The table for a notebook; simple enough for code hosts to show it. "" if it has no rows."""
     if not there:
-        return f"<p>{html.escape(NOTHING)}</p>"
+        return ""
     left = 'style="text-align:left"'
     rows = "".join(
         f"<tr><td {left}>{html.escape(title(s))}</td><td {left}>{s.solved} of {len(s.points)}</td>"

@@ -33,6 +33,9 @@ NOTEBOOK_LINK = re.compile(r"\[([^\[\]]*)\]\(([\w./]+\.ipynb)\)")
 OF_CHAPTER = re.compile(r"(?:notebooks|exercises|course/lectures)/(\d\d)[a-z]?_")
 """A lecture or an exercise, with its chapter's number."""
 
+CHAPTERS_THERE = re.compile(r"Today\s+chapters\s+[\d,\sand]+\sare\s+there")
+"""What README says of the chapters."""
+
 NUMBER = re.compile(r"\d{1,2}")
 """How a chapter is chosen."""
 
@@ -109,7 +112,12 @@ def copy(files: Sequence[str], folder: Path) -> None:
 
 
 def students_page(page: str, files: Sequence[str], folder: str = "") -> str:
-    """A page without what leads to a file or folder of the teacher's: paragraphs, or single rows of a table."""
+    """A page without what leads to a file or folder of the teacher's: paragraphs, or single rows of a table.
+
+    It names the chapters of the edition.
+    """
+    chapters = sorted({found[1] for name in files if (found := OF_CHAPTER.match(name))} - {"00"})
+    page = CHAPTERS_THERE.sub(f"Today chapters {', '.join(chapters)} are there", page)
     there = {*files, *(parent.as_posix() for name in files for parent in Path(name).parents)}
 
     def leads_on(text: str) -> bool:

@@ -18,7 +18,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from course.chapters import chapter_called
+from course.chapters import UnknownChapterError, chapter_with_exercises
 from course.notebooks.notebook_file import NotANotebookError, read_notebook
 from course.results import history as histories
 from course.results import pictures, trial
@@ -30,6 +30,7 @@ from minidl import cluster
 from minidl.cli.display import LiveBar
 
 LIBRARY = "library"
+INSTEAD = f"With `--by {LIBRARY}` minidl's own function trains instead."
 LIBRARYS_OWN = "the library's own function"
 
 
@@ -89,7 +90,10 @@ def chosen(part: Part, by: str | None, root: Path, console: Console) -> tuple[Fu
     """
     if by == LIBRARY:
         return part.library, LIBRARYS_OWN
-    chapter, name = chapter_called(part.chapter), part.function
+    try:
+        chapter, name = chapter_with_exercises(part.chapter, ROOT), part.function
+    except UnknownChapterError as error:
+        raise NoAnswerError(f"{error}\n{INSTEAD}") from None
     path = chapter.work(root) if by is None else Path(by).resolve()
     shown = path.relative_to(root) if path.is_relative_to(root) else path
     try:
@@ -104,7 +108,7 @@ def chosen(part: Part, by: str | None, root: Path, console: Console) -> tuple[Fu
         function = function_of(notebook, name, path)
         trial.rehearse(part.calls, function, name)
     except (NoAnswerError, NotANotebookError) as error:
-        raise NoAnswerError(f"{error}\nWith `--by {LIBRARY}` minidl's own function trains instead.") from None
+        raise NoAnswerError(f"{error}\n{INSTEAD}") from None
     return function, f"{name} of {shown}"
 
 

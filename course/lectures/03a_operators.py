@@ -217,7 +217,7 @@ for (n, c, size), title in LAYERS.items():
     for name in ("im2col", "fft", "winograd"):
         points = [(row.window, 1e3 * row.seconds[name]) for row in ours if row.seconds[name] < np.inf]
         series.append(Line(name, *zip(*points, strict=True), "both"))
-    panels.append(Panel(series, "window k", "forward and backward (ms)", title, log="xy"))
+    panels.append(Panel(series, "window k", "forward and backward (ms)", title, log="y", xlim=(2, 16)))
 deep = next(row for row in timings if (*row[:3], row.window) == (4, 256, 14, 3))
 wide = next(row for row in timings if (*row[:3], row.window) == (32, 16, 32, 15))
 see(lines.draw(panels, source="measured"),

@@ -1,14 +1,15 @@
-"""Probes for the answers of chapter 11: a stage's functions that take virtual time, and costs that count operations."""
+"""Probes for the answers of chapter 11: a stage's functions that take virtual time, and a cut of costs that count."""
 
 from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from course.probes import counted_costs
 from minidl import Tensor
 
 Array = NDArray[Any]
@@ -77,55 +78,10 @@ def work_for(seconds: int) -> None:
     _ = -Tensor(np.zeros(seconds))
 
 
-class Cost(int):
-    """A whole number that counts the operations with it and with its results; beyond a limit they raise an error.
-
-    It refuses to become a number that does not count, also when numpy makes an array of it.
-    """
-
-    left = 0
-
-    def __hash__(self) -> int:
-        return int.__hash__(self)
-
-    def __int__(self) -> NoReturn:
-        raise TypeError("a cost of the check stays as it is: converted to another type, it would not count operations")
-
-    __float__ = __index__ = __int__
-
-
-def counted_operation(name: str) -> Callable[..., Any]:
-    """An operation of int that counts, and whose whole numbers count, too."""
-    plain = getattr(int, name)
-
-    def operation(self: Cost, *others: Any) -> Any:
-        Cost.left -= 1
-        if Cost.left < 0:
-            raise RuntimeError(
-                "more than 6 n^2 K operations with costs: do not try all cuts, and do not add up the same costs "
-                "again and again"
-            )
-        result = plain(self, *others)
-        return Cost(result) if type(result) is int else result
-
-    return operation
-
-
-for _name in (
-    "__add__", "__radd__", "__sub__", "__rsub__", "__mul__", "__rmul__", "__floordiv__", "__rfloordiv__",
-    "__truediv__", "__rtruediv__", "__mod__", "__lt__", "__le__", "__gt__", "__ge__", "__eq__", "__ne__",
-    "__neg__", "__pos__", "__abs__", "__round__", "__trunc__", "__floor__", "__ceil__", "__or__", "__xor__",
-    "__and__", "__lshift__", "__rshift__", "__pow__",
-):  # fmt: skip
-    setattr(Cost, _name, counted_operation(_name))
-
-
 def cut_counted(function: Callable[..., Any], costs: list[int], stages: int, operations: int) -> Any:
     """Probe: the cut of counting costs, with at most that many operations."""
-    Cost.left, given = operations, [Cost(cost) for cost in costs]
-    layers = function(given, stages)
-    Cost.left = operations  # for the check's own reading of the result
-    costs[:] = [
-        int.__int__(cost) if isinstance(cost, Cost) else cost for cost in given
-    ]  # so that the check sees changes
-    return layers
+    beyond = (
+        "more than 6 n^2 K operations with costs: do not try all cuts, and do not add up the same costs again and again"
+    )
+    with counted_costs.counting(costs, operations, beyond) as given:
+        return function(given, stages)

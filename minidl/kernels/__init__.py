@@ -89,10 +89,10 @@ def _module(name: str) -> ModuleType:
 
 
 def array_module(array: Array) -> ModuleType:
-    """Return the module of an array: numpy, cupy for an array on the GPU, `shapes` for one without contents."""
+    """Return the module of an array: numpy, cupy on the GPU, `shapes` without contents, a recorder in `compiler`."""
     if isinstance(array, (np.ndarray, np.generic)):
         return shapes if type(array) is shapes.Hollow else np
-    return sys.modules[type(array).__module__.partition(".")[0]]
+    return getattr(array, "recorder", None) or sys.modules[type(array).__module__.partition(".")[0]]
 
 
 def to_numpy(array: Array) -> np.ndarray:

@@ -20,6 +20,8 @@ def as_array(value: Any) -> Array:
     """
     if isinstance(value, Node):
         return value._data
+    if hasattr(value, "recorder"):  # while `compiler.trace` runs
+        return value
     module = kernels.new_array_module()
     if type(value) in (np.ndarray, Hollow) and module is np:
         array = value

@@ -20,7 +20,7 @@ import pytest
 from PIL import Image, ImageOps
 
 import minidl
-from minidl import Tensor, cluster, compress, data, nn, optim, parallel
+from minidl import Tensor, cluster, compiler, compress, data, nn, optim, parallel
 from minidl import functional as F
 from minidl.cli import strategies
 from minidl.compress import (
@@ -73,7 +73,7 @@ NAMED = {  # operations that a message names: what the caller has done, or is to
     *("data.Splits(train, test)", "order({})", "int(x)", "stages(self)", "where()", "x.copy()", "x.filled(0)"),
     *("cuda()", "scale(loss)", "state_dict()", "step()", "step(optimizer)", "to({})", "unscale_()", "update()"),
     *("all()", "any()", "float()", "grad()", "int(...)", "long()", "mean()", "numpy()"),
-    *("item()", "tolist()", "x.detach()", "Hybrid({})"),
+    *("item()", "tolist()", "x.detach()", "Hybrid({})", "float(x)", "np.array(x)", "generator()"),
 }
 
 ROWS = np.random.default_rng(0).standard_normal((4, 6)).astype(np.float32)
@@ -203,6 +203,18 @@ def receive_from_0_within_ranks_0_and_2() -> None:
     assert cluster.launch(program, nodes=3, on="simulation").results == [[], [], [0.3, 0.7, 0.7]]
 
 
+def graph_without_earlier_gradients() -> None:
+    w = Tensor(ROWS, requires_grad=True)
+    w.grad, optimizer = np.ones_like(ROWS), optim.SGD([w], lr=0.1)
+
+    def program(w: Tensor) -> np.ndarray | None:
+        optimizer.zero_grad()
+        F.dropout(w * w, 0.3, generator=minidl.random.generator()).sum().backward()
+        return w.grad
+
+    assert compiler.compile(program)(w).shape == ROWS.shape
+
+
 def load_a_run() -> None:
     with tempfile.TemporaryDirectory() as path:
         model = parallel.train(small_job(), folder=path).model()
@@ -226,6 +238,9 @@ RUNS: dict[str, Callable[[], object]] = {
     "randint(0, 10, (1,))": lambda: minidl.randint(0, 10, (1,)).item(),
     "randint(0, 10, (2, 3))": lambda: minidl.randint(0, 10, (2, 3)).reshape(3, 2),
     "randn(2, 3)": lambda: minidl.randn(2, 3, requires_grad=True),
+    "minidl.random.generator()": graph_without_earlier_gradients,
+    "where(mask, x, 0)": lambda: compiler.compile(lambda x: F.where(x > 0, x, 0))(ROWS),
+    "zero_grad()": graph_without_earlier_gradients,
     "x.abs()": lambda: keeps_the_gradient(lambda x: (x.abs() ** 3).sum() ** (1 / 3)),
     "x.exp()": lambda: keeps_the_gradient(lambda x: x.exp()),
     "zeros(2, 3)": lambda: minidl.zeros(2, 3, requires_grad=True),

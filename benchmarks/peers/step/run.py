@@ -30,6 +30,7 @@ class StepRun:
         progress    called after each block
         skipped     gets the reasons
         stack       ends the sides when it closes
+        ours        the side that is compared with the others
     """
 
     def __init__(
@@ -40,6 +41,7 @@ class StepRun:
         progress: Progress,
         skipped: list[str],
         stack: ExitStack,
+        ours: str = "minidl",
     ) -> None:
         self.threads, self.rounds, self.progress, self.skipped = threads, rounds, progress, skipped
         self.setting = counted(threads, "thread")
@@ -48,7 +50,7 @@ class StepRun:
             module, arguments = "benchmarks.peers.step.side", [name, str(threads)]
             return Side(name, module, arguments, ranks=1, stack=stack, threads=threads)
 
-        self.sides = started(["minidl", *peers], start, self.skipped)
+        self.sides = started([ours, *peers], start, self.skipped)
 
     def compare(self, workload: str) -> Iterator[Comparison]:
         """minidl's step on this workload against that of every peer that can do it."""

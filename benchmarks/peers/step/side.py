@@ -33,10 +33,15 @@ class StepSide:
 
     def prepare(self, workload: str) -> list[float]:
         """Start the workload, and return the losses of its first steps, in which the library compiles."""
+        from benchmarks.peers.step import compiled
         from benchmarks.peers.step.workloads import WORKLOADS, Training
 
-        if self.name == "minidl":
+        if workload == compiled.CHAIN:
+            self.training = compiled.Chain(self.name)
+        elif self.name == "minidl":
             self.training = Training(WORKLOADS[workload])
+        elif self.name == compiled.NAME:
+            self.training = compiled.Training(WORKLOADS[workload])
         elif self.name == "jax.jit":
             from benchmarks.peers.step import jax_training
 

@@ -88,7 +88,8 @@ def write(
         if reports.roster or reports.policy:
             yield from write_class(lines, reports)
         if reports.similarity:
-            yield from write_similarity(submissions, references, reports.to)
+            persons = {line.result.student: line.student.told for line in lines if line.result and line.student}
+            yield from write_similarity(submissions, references, persons, reports.to)
 
 
 def write_statistics(graded: Sequence[Grade], to: Path) -> Iterator[str]:
@@ -161,10 +162,9 @@ def result_of(grade: Grade, path: Path) -> Result:
     last = [outcomes[-1] for outcomes in grade.judgement.outcomes.values()]
     missing = sum(one.possible - one.points for one in last if one.exercise in grade.unfinished)
     problem = "" if grade.judgement.outcomes else "; ".join(grade.judgement.remarks)
-    possible = grade.possible + grade.possible_by_hand
     comments = "; ".join(f"{exercise}: {' '.join(text.split())}" for exercise, text in grade.comments.items())
     waiting = grade.waiting + missing
-    return Result(grade.student, grade.assignment, path, grade.total, possible, waiting, problem, comments)
+    return Result(grade.student, grade.assignment, path, grade.total, grade.total_possible, waiting, problem, comments)
 
 
 def wanted(references: Mapping[str, nbformat.NotebookNode], reports: Reports) -> dict[str, float]:
@@ -178,9 +178,12 @@ def wanted(references: Mapping[str, nbformat.NotebookNode], reports: Reports) ->
 
 
 def write_similarity(
-    submissions: Sequence[Submission], references: Mapping[str, nbformat.NotebookNode], to: Path
+    submissions: Sequence[Submission],
+    references: Mapping[str, nbformat.NotebookNode],
+    persons: Mapping[str, str],
+    to: Path,
 ) -> Iterator[str]:
-    """Write similar.csv and similar.html."""
+    """Write similar.csv and similar.html; persons: the student on the roster, by a submission's name in grades.csv."""
     from course.grading.reports import similarity, similarity_page
 
     releases = {name: released(reference) for name, reference in references.items()}
@@ -191,7 +194,7 @@ def write_similarity(
         if notebook is not None:
             compared += 1
             answers += similarity.answers_in(one.student, one.assignment, notebook, releases[one.assignment])
-    groups = similarity.similar_groups(answers)
+    groups = similarity.similar_groups(answers, persons)
     rows = [row for number, group in enumerate(groups, 1) for row in group.rows(number)]
     grade_tables.write(rows, to / "similar.csv", similarity.COLUMNS)
     page = similarity_page.page(groups, compared).encode("utf-8", "backslashreplace")

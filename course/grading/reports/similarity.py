@@ -11,7 +11,7 @@ import io
 import keyword
 import tokenize
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -199,8 +199,12 @@ def renamed(tokens: Sequence[str]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def similar_groups(answers: Iterable[ComparedAnswer], threshold: float = THRESHOLD) -> list[Group]:
+def similar_groups(
+    answers: Iterable[ComparedAnswer], persons: Mapping[str, str] | None = None, threshold: float = THRESHOLD
+) -> list[Group]:
     """The groups of answers to one exercise that are connected by similarities of at least `threshold`.
+
+    persons: whose a submission is, by the answers' `student`; two of one person are not compared.
 
     The similarity of answers with m and n tokens is 1 - d / (m + n), where d tokens must be inserted or deleted to turn
     one answer into the other.
@@ -211,7 +215,7 @@ def similar_groups(answers: Iterable[ComparedAnswer], threshold: float = THRESHO
     for answer in sorted(answers, key=lambda answer: answer.student):
         if answer.is_long:
             by_exercise[answer.assignment, answer.exercise].append(answer)
-    found = [group for those in by_exercise.values() for group in groups_among(those, threshold)]
+    found = [group for those in by_exercise.values() for group in groups_among(those, persons or {}, threshold)]
     found = [
         replace(group, exercises=len({
             other.first.exercise for other in found
@@ -222,14 +226,15 @@ def similar_groups(answers: Iterable[ComparedAnswer], threshold: float = THRESHO
     return sorted(found, key=lambda one: (-one.exercises, len(one.members), one.first.assignment, one.students))
 
 
-def groups_among(answers: Sequence[ComparedAnswer], threshold: float) -> list[Group]:
+def groups_among(answers: Sequence[ComparedAnswer], persons: Mapping[str, str], threshold: float) -> list[Group]:
     """The groups of one exercise: the connected components of the similar pairs."""
     forms = [renamed(answer.tokens) if answer.is_code else answer.tokens for answer in answers]
+    person = [persons.get(answer.student, answer.student) for answer in answers]
     nearest: dict[int, tuple[float, int]] = {}
     group_of = list(range(len(answers)))
     for second in range(len(answers)):
         for first in range(second):
-            if answers[first].student == answers[second].student:
+            if person[first] == person[second]:
                 continue
             alike = Indel.normalized_similarity(forms[first], forms[second], score_cutoff=threshold)
             if alike < threshold:

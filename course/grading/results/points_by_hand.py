@@ -21,17 +21,14 @@ def changes_in(
     graded: the grades from which the table was written.
     given: the points by hand in it.
     """
-    keys = names_in_table(graded)
-    for row in rows:
-        student, assignment, exercise = (row.get(name, "") for name in ("student", "assignment", "exercise"))
+    for row, key, exercise in with_keys(rows, graded):
         try:
             points = grade_tables.number(row.get("points", ""))
         except ValueError:
             continue
-        key = keys.get((student, assignment)) or keys.get((grade_tables.same_cell(student), assignment))
         if key is None:
             if row.get("outcome") == BY_HAND and points is not None:  # the grade is no longer stored
-                yield (student.removeprefix("'"), assignment), exercise, points, ""
+                yield (row["student"].removeprefix("'"), row.get("assignment", "")), exercise, points, ""
         elif exercise in (written := points_written(graded[key])):
             before = given.get(key, {}).get(exercise)
             if points != (before[0] if before else written[exercise]):
@@ -43,10 +40,7 @@ def comments_in(
     rows: Iterable[Mapping[str, str]], graded: Mapping[Key, Grade], kept: Mapping[Key, Mapping[str, str]]
 ) -> Iterator[tuple[Key, str, str]]:
     """The comments that a teacher changed in exercises.csv: key, exercise, text; kept: those that are stored."""
-    keys = names_in_table(graded)
-    for row in rows:
-        student, assignment, exercise = (row.get(name, "") for name in ("student", "assignment", "exercise"))
-        key = keys.get((student, assignment)) or keys.get((grade_tables.same_cell(student), assignment))
+    for row, key, exercise in with_keys(rows, graded):
         if "comment" not in row or key is None or exercise not in points_written(graded[key]):
             continue
         before = kept.get(key, {}).get(exercise, "")
@@ -56,19 +50,15 @@ def comments_in(
 
 def not_taken(rows: Iterable[Mapping[str, str]], graded: Mapping[Key, Grade]) -> Iterator[str]:
     """One sentence for each entry that is no number, or that is for a student without a submission."""
-    keys = names_in_table(graded)
-    for row in rows:
-        student, assignment, exercise, points = (
-            row.get(name, "") for name in ("student", "assignment", "exercise", "points")
-        )
-        key = keys.get((student, assignment)) or keys.get((grade_tables.same_cell(student), assignment))
+    for row, key, exercise in with_keys(rows, graded):
+        points = row.get("points", "")
         try:
             number = grade_tables.number(points)
         except ValueError:
-            yield f"{student}, {exercise}: {points[:40]!r} is no number"
+            yield f"{row['student']}, {exercise}: {points[:40]!r} is no number"
             continue
         if row.get("outcome") == BY_HAND and number is not None and key is None and graded:
-            yield f"{student}, {exercise}: nobody of that name has handed in {assignment}"
+            yield f"{row['student']}, {exercise}: nobody of that name has handed in {row.get('assignment', '')}"
 
 
 def beyond(grade: Grade) -> list[str]:
@@ -80,6 +70,17 @@ def beyond(grade: Grade) -> list[str]:
         for name, points in grade.given.items()
         if name in possible and not 0 <= points <= possible[name]
     ]
+
+
+def with_keys(
+    rows: Iterable[Mapping[str, str]], graded: Iterable[Key]
+) -> Iterator[tuple[Mapping[str, str], Key | None, str]]:
+    """The rows of exercises.csv, each with the key of its submission, None if there is none, and its exercise."""
+    keys = names_in_table(graded)
+    for row in rows:
+        student, assignment = row["student"], row.get("assignment", "")
+        key = keys.get((student, assignment)) or keys.get((grade_tables.same_cell(student), assignment))
+        yield row, key, row.get("exercise", "")
 
 
 def names_in_table(graded: Iterable[Key]) -> dict[Key, Key]:

@@ -11,9 +11,10 @@ from typing import Any
 
 from course.grading.roster.headers import Kind
 from course.grading.roster.lateness import UNITS, HandedIn, Policy, as_handed_in, handed_in
-from course.grading.roster.matching import CANVAS, Match, match
+from course.grading.roster.matching import Match, match
 from course.grading.roster.roster import Roster, Student
-from course.plural import counted
+from course.grading.submissions.platforms import are_from_canvas
+from course.plural import counted, listed
 
 HANDED_IN, MISSING, STRANGER, UNCERTAIN, TWICE, UNGRADABLE = (
     "handed in", "not handed in", "not on the roster", "several fit", "handed in more than once", "not gradable",
@@ -106,6 +107,8 @@ class ClassTableRow:
         """The row of the file; uncertain points are left out."""
         known, result = self.student or Student(self.result.student if self.result else ""), self.result
         deadline = self.policy.deadline(self.assignment) if self.policy else None
+        at = self.arrival.at if self.arrival else None
+        at = at and at.astimezone(deadline.tzinfo if deadline else None)
         return {
             "student": known.called,
             **dict(zip(COLUMNS[1:], (known.identifiers.get(kind, "") for kind in Kind), strict=False)),
@@ -113,7 +116,7 @@ class ClassTableRow:
             "submission": result.student if result else "",
             "points": rounded(result.points) if result else "", "of": rounded(self.possible),
             "waiting_by_hand": rounded(result.waiting) if result else "",
-            "handed_in": f"{self.arrival.at:%Y-%m-%d %H:%M:%S%z}" if self.arrival and self.arrival.at else "",
+            "handed_in": f"{at:%Y-%m-%d %H:%M:%S%z}" if at else "",
             "handed_in_by": self.arrival.source if self.arrival else "",
             "deadline": f"{deadline:%Y-%m-%d %H:%M:%S%z}" if deadline else "",
             "late_hours": "" if self.late_by is None else rounded(self.late_by / timedelta(hours=1)),
@@ -148,7 +151,7 @@ def class_lines(
     possible = {**{one.assignment: one.possible for one in by_possible if one.assignment}, **(possible or {})}
     matches = {one.path: match(as_handed_in(one.path).relative_to(folder), one.assignment, roster) if roster
                else Match(None) for one in results}  # fmt: skip
-    is_from_canvas = all(CANVAS.match(as_handed_in(one.path).name) for one in results if not one.problem)
+    is_from_canvas = are_from_canvas(as_handed_in(one.path).name for one in results if not one.problem)
     places: dict[tuple[int, str], list[Result]] = {}
     lines, strangers = [], []
     for one in results:
@@ -158,17 +161,21 @@ def class_lines(
         else:
             places.setdefault((id(found.student), one.assignment), []).append(one)
     for student in roster.students if roster else ():
+        unknown = places.get((id(student), ""), [])
         for assignment in sorted(possible):
             theirs = places.get((id(student), assignment), [])
             count = sum(not one.problem for one in theirs)
             if not theirs:
-                lines.append(ClassTableRow(assignment, MISSING, student, possible=possible[assignment], policy=policy))
+                remark = (
+                    f"look at {listed([one.path.name for one in unknown])}, for no known assignment" if unknown else ""
+                )
+                lines.append(ClassTableRow(assignment, MISSING, student, possible=possible[assignment], policy=policy,
+                                           remark=remark))  # fmt: skip
             lines += [
                 line_of(one, matches[one.path], policy, is_from_canvas, count=count, possible=possible[assignment])
                 for one in theirs
             ]
-        for one in places.get((id(student), ""), []):
-            lines.append(line_of(one, matches[one.path], policy, is_from_canvas))
+        lines += [line_of(one, matches[one.path], policy, is_from_canvas) for one in unknown]
     return lines + sorted(strangers, key=lambda line: (line.assignment, line.result.student if line.result else ""))
 
 
@@ -199,12 +206,6 @@ def line_of(
     return ClassTableRow(result.assignment, status, found.student, found.by, result, of, arrival, policy, remark)
 
 
-def listed(names: Sequence[str]) -> str:
-    """The first names, and the number of the others."""
-    more = f" and {len(names) - MOST_TOLD} more" if len(names) > MOST_TOLD else ""
-    return "; ".join(names[:MOST_TOLD]) + more
-
-
 def shortened(name: str) -> str:
     """A name, shortened to fit on a line."""
     return name if len(name) <= 80 else f"{name[:50]} … {name[-27:]}"
@@ -218,9 +219,12 @@ def summary(lines: Sequence[ClassTableRow]) -> list[str]:
         count = Counter(line.status for line in those)
         counts = ", ".join(f"{number} {status}" for status, number in count.most_common())
         sentences.append(f"{assignment or 'no assignment'}: {counts}.")
-        missing = [line.student.called for line in those if line.status == MISSING and line.student]
+        missing = [
+            f"{line.student.called}{f' ({line.remark})' if line.remark else ''}"
+            for line in those if line.status == MISSING and line.student
+        ]  # fmt: skip
         if missing and len(missing) < len(those):
-            sentences.append(f"  {MISSING}: {listed(missing)}.")
+            sentences.append(f"  {MISSING}: {listed(missing, MOST_TOLD, '; ')}.")
     uncertain = [line for line in lines if line.is_uncertain]
     sentences += [
         f"  {shortened(line.result.student)}: {line.status}{f' ({line.remark})' if line.remark else ''}."

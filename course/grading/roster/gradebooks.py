@@ -17,7 +17,7 @@ from course.grading.roster.class_table import ClassTableRow, rounded
 from course.grading.roster.headers import Kind, folded
 from course.grading.roster.roster import Roster
 from course.grading.tables.grade_tables import number
-from course.plural import counted
+from course.plural import counted, listed
 from course.whole_file import replace
 
 CANVAS_STUDENT = (
@@ -59,7 +59,7 @@ def write_gradebooks(lines: Sequence[ClassTableRow], roster: Roster, folder: Pat
             tables["moodle"] = moodle(assignment, done, roster)
         if roster.kind == "moodle worksheet":
             tables["moodle"] = worksheet(done, roster)
-            sentences += other_scale(done, roster)
+            sentences += [*other_scale(done, roster), *comments_changed(done, roster)]
         for system, table in tables.items():
             path = folder / f"{system}_{assignment}.csv"
             write_table(table, path)
@@ -145,6 +145,11 @@ def canvas_column(assignment: str, lines: Sequence[ClassTableRow], roster: Roste
     if not title:
         return []
     sentences = []
+    excused = [line.student.called for line in lines if line.student and line.student.row[title].strip() == "EX"]
+    if excused:
+        sentences.append(
+            f"Excused in Canvas' column {title!r} until the file is imported: {listed(excused, between='; ')}."
+        )
     if ITS_NUMBER.sub("", title) != assignment:
         sentences.append(f"Points for {assignment} go to Canvas' column {title!r}.")
     of = points_possible(title, roster)
@@ -187,6 +192,20 @@ def other_scale(lines: Sequence[ClassTableRow], roster: Roster) -> list[str]:
         return []
     return [f"Moodle's maximum grade is {wrong[0]}, and {lines[0].assignment} has {rounded(lines[0].possible)} points: "
             "change the maximum in Moodle; the points are not scaled."]  # fmt: skip
+
+
+def comments_changed(lines: Sequence[ClassTableRow], roster: Roster) -> list[str]:
+    """A notice if comments cannot go into Moodle's worksheet, or replace others there."""
+    column = roster.used.get("comments", "")
+    given = [line for line in lines if line.student and line.result and line.result.comments]
+    if given and not column:
+        return [f"{roster.path} has no column for comments, so those on {lines[0].assignment} are on the pages alone: "
+                "switch on feedback comments in Moodle, and download the worksheet again."]  # fmt: skip
+    replaced = [
+        line.student.called for line in given
+        if line.student and line.result and line.student.row[column].strip() not in ("", line.result.comments)
+    ]  # fmt: skip
+    return [f"Your comments replace those that Moodle has for {listed(replaced)}."] if replaced else []
 
 
 def points(line: ClassTableRow) -> str:

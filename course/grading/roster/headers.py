@@ -23,26 +23,37 @@ HEADERS = {
     Kind.SIS: ("SIS user ID", "SIS ID"),
     Kind.PARTICIPANT: (),
     Kind.NUMBER: (
-        "matriculation number", "Matrikelnummer", "Matrikelnr", "Matrikel-Nr.", "Matr.-Nr.", "numéro d'étudiant",
-        "número de matrícula", "student number", "student ID", "ID number", "ID-Nummer", "Numéro d'identification",
-        "Número de ID", "SID", "identifier", "Identifiant", "Identificador", "ID",
+        "matriculation number", "Matrikelnummer", "Matrikelnr", "Matrikel", "Matr.-Nr.", "Mat.-Nr.", "Mtknr",
+        "numéro d'étudiant", "numéro étudiant", "n° étudiant", "número de matrícula", "NIA", "NIU", "DNI", "expediente",
+        "número de expediente", "student number", "student no.", "student nr.", "student ID", "student ID number",
+        "registration number", "reg. no.", "ID number", "ID-Nummer", "Numéro d'identification", "Número de ID", "SID",
+        "identifier", "Identifiant", "Identificador", "ID",
     ),
     Kind.LOGIN: (
         "SIS login ID", "login", "login ID", "username", "user", "user ID", "Anmeldename", "Benutzername",
-        "Nutzername", "Benutzerkennung", "NetID", "Nom d'utilisateur", "Nombre de usuario", "usuario",
+        "Nutzername", "Nutzernamen", "Benutzerkennung", "Nutzerkennung", "Uni-Kennung", "Kennung", "NetID",
+        "Nom d'utilisateur", "Nombre de usuario", "usuario",
     ),
     Kind.EMAIL: (
-        "email address", "email", "mail", "E-Mail-Adresse", "Adresse de courriel", "Adresse e-mail", "Courriel",
+        "email address", "email", "mail", "E-Mail-Adresse", "Mail-Adresse", "mail address", "Adresse de courriel",
+        "Adresse e-mail", "Adresse mail", "Courriel", "correo institucional", "correo electrónico institucional",
         "Dirección de correo", "Dirección Email", "Correo electrónico", "Dirección de correo electrónico", "correo",
     ),
     "name": (
         "student", "full name", "name", "student name", "display name", "user full name", "Vollständiger Name",
-        "Nom complet", "Nombre completo", "Nom complet de l'utilisateur", "Nombre completo del usuario",
+        "first name last name", "last name, first name", "Nachname, Vorname", "Vorname Nachname", "Name, Vorname",
+        "Studierende", "Studierende/r", "Studierender", "Student/in", "Teilnehmer/in", "Nom complet", "Nom et prénom",
+        "Nom prénom", "Prénom nom", "Prénom et nom", "Étudiant", "Nombre completo", "Nombre y apellidos",
+        "Apellidos y nombre", "Apellidos, nombre", "Alumno", "Estudiante", "Nom complet de l'utilisateur",
+        "Nombre completo del usuario",
     ),
-    "first name": ("first name", "first name(s)", "given name", "Vorname", "Prénom", "Nombre", "Nombre(s)", "Nombres"),
+    "first name": (
+        "first name", "first name(s)", "first", "forename", "forename(s)", "given name", "given name(s)", "Vorname",
+        "Vornamen", "Vorname(n)", "Prénom", "Prénoms", "Prénom(s)", "Nombre", "Nombre(s)", "Nombres",
+    ),
     "last name": (
-        "last name", "surname", "family name", "Nachname", "Familienname", "Nom", "Nom de famille", "Apellido(s)",
-        "Apellido",
+        "last name", "last name(s)", "last", "surname", "family name", "Nachname", "Familienname", "Nom",
+        "Nom de famille", "Nom d'usage", "Apellido(s)", "Apellido", "Primer apellido",
     ),
     "time of submission": (
         "submitted", "handed in", "Last modified (submission)", "submission time", "timestamp",
@@ -51,7 +62,8 @@ HEADERS = {
     "grade": ("grade", "Bewertung", "Note", "Calificación"),
     "maximum grade": ("Maximum grade", "Bestwertung", "Note maximale", "Calificación máxima"),
     "scale": ("Scale", "Skala", "Barème", "Escala"),
-    "comments": ("Feedback comments", "Feedback als Kommentar", "Feedback par commentaires"),
+    "comments": ("Feedback comments", "Feedback als Kommentar", "Feedback par commentaires",
+                 "Comentarios de retroalimentación"),
     "time of grade": (
         "Last modified (grade)", "Zuletzt geändert (Bewertung)", "Dernière modification (note)",
         "Última modificación (calificación)",
@@ -70,7 +82,10 @@ MOODLES = (
     "email address", "ID number", "E-Mail-Adresse", "ID-Nummer", "Adresse de courriel", "Numéro d'identification",
     "Dirección de correo", "Número de ID",
 )  # fmt: skip
-"""Headers that tell Moodle's lists of students from others, next to a first and a last name."""
+"""Headers that tell Moodle's lists of students, which begin with both names, from others."""
+
+ALSO_WHOLE = ("nom", "nombre")
+"""Headers of half a name that mean a whole one if the table has no other half."""
 
 
 def folded(text: str) -> str:
@@ -96,20 +111,24 @@ def kind_of(columns: Sequence[str]) -> str:
         return "canvas"
     if {"grade", "time of grade"} <= meant.keys() and found[0] in {"identifier", "id", "identifiant", "identificador"}:
         return "moodle worksheet"
-    if {"first name", "last name"} <= meant.keys() and {*map(folded, MOODLES)} & {*found}:
+    halves = {meant.get("first name"), meant.get("last name")}
+    if halves == {*columns[:2]} and {*map(folded, MOODLES)} & {*found}:
         return "moodle"
     return "plain"
 
 
 def meanings(columns: Sequence[str]) -> dict[str, str]:
     """The column for each meaning that has one."""
-    by_key = {folded(column): column for column in reversed(columns)}
+    by_key = {folded(column.replace("#", " number ")): column for column in reversed(columns)}
     found = {}
     for meaning, headers in HEADERS.items():
         for key in map(folded, headers):
             if key in by_key:
                 found[str(meaning)] = by_key[key]
                 break
+    halves = [meaning for meaning in ("first name", "last name") if meaning in found]
+    if "name" not in found and len(halves) == 1 and folded(found[halves[0]]) in ALSO_WHOLE:
+        found["name"] = found.pop(halves[0])
     return found
 
 

@@ -8,6 +8,7 @@ if the clocks are set back in between, after 23 if they are set forward. A week 
 
 from __future__ import annotations
 
+import contextlib
 import math
 import re
 import unicodedata
@@ -20,7 +21,7 @@ from pathlib import Path
 from babel.dates import get_month_names
 from dateutil import tz
 
-from course.grading.roster.matching import CANVAS
+from course.grading.submissions.platforms import CANVAS
 from course.plural import counted
 
 UNITS = {"hour": timedelta(hours=1), "day": timedelta(days=1), "week": timedelta(weeks=1)}
@@ -36,8 +37,8 @@ DAY = re.compile(r"\d{4}-?\d{2}-?\d{2}")
 NO_TIME = {"", "-", "\u2013", "never", "none", "n/a"}
 """Entries of a roster for nothing handed in."""
 
-WRITTEN = ("%Y-%m-%d %H:%M:%S %Z", "%Y-%m-%d %H:%M:%S.%f %Z", "%d.%m.%Y %H:%M", "%d.%m.%Y %H:%M:%S", "%Y/%m/%d %H:%M")
-"""Times as nbgrader and spreadsheets write them, in addition to ISO 8601 and to Moodle's."""
+WRITTEN = ("%d.%m.%Y %H:%M", "%d.%m.%Y %H:%M:%S", "%Y/%m/%d %H:%M")
+"""Times as spreadsheets write them, in addition to ISO 8601 and to Moodle's."""
 
 LANGUAGES = ("en", "de", "fr", "es")
 
@@ -186,38 +187,33 @@ def most(text: str, is_percent: bool) -> float | None:
 
 def deadline_in(text: str) -> datetime | None:
     """The time of a deadline, in its own time zone: a named one, a difference to UTC, or this computer's."""
-    text = " ".join(text.split())
-    named = ZONE.fullmatch(text)
-    time = named["time"] if named else text
-    time = f"{time}T23:59:59" if DAY.fullmatch(time) else time
-    zone = tz.gettz(named["zone"]) if named else tz.gettz()
-    try:
-        moment = datetime.fromisoformat(time)
-    except ValueError:
-        return None if named else moment_in(time)
-    if zone is None or (named and moment.tzinfo):
-        return None
-    return moment if moment.tzinfo else moment.replace(tzinfo=zone)
+    time, _ = with_zone(text)
+    return moment_in(text.replace(time, f"{time}T23:59:59") if DAY.fullmatch(time) else text, tz.gettz())
 
 
 def moment_in(text: str, zone: tzinfo | None = None) -> datetime | None:
     """The time in a text; without a time zone in `zone`, else in this computer's. None if it is no time."""
-    text = " ".join(text.split())
+    text, named = with_zone(text)
     moment = time_in_words(text)
-    try:
-        moment = moment or datetime.fromisoformat(text)
-    except ValueError:
-        for form in WRITTEN:
-            try:
-                moment = datetime.strptime(text, form)
-            except ValueError:
-                continue
-            if "%Z" in form:
-                moment = moment.replace(tzinfo=UTC) if text.endswith((" UTC", " GMT")) else None
-            break
-    if moment is None or moment.tzinfo or zone is None:
-        return moment and moment.astimezone()
-    return moment.replace(tzinfo=zone)
+    for form in ("", *WRITTEN):
+        with contextlib.suppress(ValueError):
+            moment = moment or (datetime.strptime(text, form) if form else datetime.fromisoformat(text))
+    if moment is None or moment.tzinfo:
+        return None if named else moment
+    zone = named or zone
+    return moment.replace(tzinfo=zone) if zone else moment.astimezone()
+
+
+def with_zone(text: str) -> tuple[str, tzinfo | None]:
+    """A text without the name of a time zone at its end, and that zone; None if none is named, or an unknown one.
+
+    >>> with_zone("2026-10-24  18:00 UTC")[0], with_zone("2026-10-24 18:00 Middle/Earth")
+    ('2026-10-24 18:00', ('2026-10-24 18:00 Middle/Earth', None))
+    """
+    text = " ".join(text.split())
+    named = ZONE.fullmatch(text)
+    zone = tz.gettz(named["zone"]) if named else None
+    return (named["time"], zone) if named and zone else (text, None)
 
 
 def time_in_words(text: str) -> datetime | None:

@@ -9,23 +9,8 @@ from pathlib import PurePath
 
 from course.grading.roster.headers import Kind, folded
 from course.grading.roster.roster import Roster, Student
+from course.grading.submissions.platforms import BLACKBOARD, CANVAS, MOODLE
 from course.grading.submissions.submission import COPY
-
-CANVAS = re.compile(
-    r"(?:(?!(?:late_)?anon_)(?P<name>.+?)_)?(?P<late>late_)?(?(name)(?P<id>\d+)|anon_[^\W_]+)_(?P<file>\d+)_.",
-    re.IGNORECASE,
-)
-"""The names of files from Canvas: doejane_LATE_12345_67890_NAME.ipynb, where 12345 is the student and 67890 the file.
-
-If the grading is anonymous: anon_x7Rk2_67890_NAME.ipynb, which names nobody. (lib/content_zipper.rb)
-"""
-
-MOODLE = re.compile(r"(?P<name>.+?)_(?P<id>\d+)_assignsubmission_[a-z]+(?:_.*)?")
-"""The names of folders or files from Moodle: Jane Doe_1234567_assignsubmission_file, with the participant number.
-
-If the grading is anonymous, the name is "Participant"; for a group, name and number are the group's.
-(mod/assign/classes/downloader.php)
-"""
 
 NOBODYS_NAME = ("participant", "teilnehmerin", "participante")
 """What Moodle writes for the name if the grading is anonymous, folded."""
@@ -79,16 +64,20 @@ def match(path: PurePath, assignment: str, roster: Roster) -> Match:
     if len(common) == 1:
         return Match(common[0], found[0].by, candidates)
     if not candidates:
-        return Match(None, problem=hint(path))
+        return Match(None, problem=hint(path, roster))
     said = dict.fromkeys(f"the {one.by} {one.text!r} is that of {named(one.students)}" for one in found)
     return Match(None, "", candidates, "; ".join(said))
 
 
-def hint(path: PurePath) -> str:
+def hint(path: PurePath, roster: Roster) -> str:
     """What to do about a path in which a learning platform names nobody; "" for any other."""
     if (found := CANVAS.match(path.name)) and not found["name"]:
         return "Canvas hides who it is of: end the anonymous grading there, and download again"
-    if any((found := MOODLE.fullmatch(part)) and folded(found["name"]) in NOBODYS_NAME for part in path.parts):
+    moodles = [found for part in path.parts if (found := MOODLE.fullmatch(part))]
+    if moodles and Kind.PARTICIPANT in roster.used:
+        number = moodles[0]["id"]
+        return f"{roster.path} has no participant {number}: it may be another assignment's, or the number a group's"
+    if any(folded(found["name"]) in NOBODYS_NAME for found in moodles):
         return "Moodle hides who it is of: take the grading worksheet of this assignment as the roster"
     return ""
 
@@ -104,8 +93,10 @@ def evidence_in(path: PurePath, assignment: str, roster: Roster) -> Iterator[Evi
     for place, part in enumerate(parts):
         if found := MOODLE.fullmatch(part):
             yield from moodle_evidence(found, roster)
-        elif found := CANVAS.match(f"{part}.") if place == len(parts) - 1 else None:
+        elif found := CANVAS.match(path.name) if place == len(parts) - 1 else None:
             yield from canvas_evidence(found, roster)
+        elif found := BLACKBOARD.match(part):
+            yield owner(Kind.LOGIN, found["login"], roster)
         else:
             yield from plain_evidence(part, assignment, roster, LONG_ENOUGH if place else 1)
             continue
@@ -147,18 +138,20 @@ def plain_evidence(part: str, assignment: str, roster: Roster, least: int) -> It
     """
     whole = COPY.sub("", part).strip(" _-.")
     addresses = ADDRESS.findall(whole)
-    words = words_in(ADDRESS.sub(" ", whole), roster)
+    number = assignment.partition("_")[0]
+    words = [word for word in words_in(ADDRESS.sub(" ", whole), roster) if word != number or word == whole]
     numbers = [word for word in words if word.isdigit() and len(word) >= LONG]
     codes = [
         word for word in words
         if len(word) >= LONG_ENOUGH and not word.isalpha() and not (word.isdigit() and len(numbers) > 1)
     ]  # fmt: skip
-    values = [*([whole] if len(whole) >= least else []), *addresses, *codes]
+    least_of = {" ".join(words): LONG_ENOUGH, whole: least}
+    values = [value for value, length in least_of.items() if len(value) >= length] + addresses + codes
     known = {value.casefold(): value for value in reversed(values) if value.casefold() in roster.by_identifier}
     for key, value in known.items():
         for kind in dict.fromkeys(kind for kind, _ in roster.by_identifier[key]):
             yield owner(kind, value, roster)
-    rest = [word for word in words if word.casefold() not in known and word != assignment.partition("_")[0]]
+    rest = [word for word in words if word.casefold() not in known]
     if students := roster.by_name.get(folded(" ".join(rest))):
         yield Evidence("name", " ".join(rest), tuple(students))
 

@@ -7,6 +7,7 @@ students, or any table. Columns are recognised by their headers.
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -14,7 +15,7 @@ from pathlib import Path
 
 from course.grading.roster.headers import Kind, columns_of, folded, kind_of
 from course.grading.tables.teachers_tables import TableError, TeachersTable, read_table
-from course.plural import counted
+from course.plural import counted, listed
 
 SYSTEMS = {
     "canvas": "Canvas' gradebook", "moodle worksheet": "Moodle's grading worksheet", "moodle": "a list from Moodle",
@@ -27,6 +28,9 @@ PARTICIPANT = re.compile(r"\D*?(\d+)")
 
 EXCEL_NUMBER = re.compile(r"(\d+)\.0+")
 """A number that a spreadsheet has taken for one with decimals: 4711.0."""
+
+UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "Ä": "Ae", "Ö": "Oe", "Ü": "Ue"})
+"""How German names are written without umlauts."""
 
 NO_ENTRY = ("", "-", "n/a", "none", "null")
 
@@ -57,12 +61,6 @@ class Student:
         known = next((f"{kind} {value}" for kind, value in self.identifiers.items()), f"line {self.line}")
         return f"{self.called} ({known})"
 
-    @property
-    def names(self) -> set[str]:
-        """The name as "First Last" and as "Last, First", folded: any word may be the first of the last name."""
-        words = [key for word in self.name.replace(",", " ").split() if (key := folded(word))]
-        return {"".join([*words[cut:], *words[:cut]]) for cut in range(len(words))}
-
 
 @dataclass(frozen=True)
 class Roster:
@@ -87,11 +85,10 @@ class Roster:
     def described(self) -> str:
         """Which file was read, and what each column was taken for, in a paragraph."""
         others = [column for column in self.columns if column not in self.used.values()]
-        more = f" and {len(others) - 5} more" if len(others) > 5 else ""
         rows = f" {counted(len(self.dropped), 'row')} without a student." if self.dropped else ""
         return (
             f"{self.path}: {counted(len(self.students), 'student')}; {SYSTEMS[self.kind]}, read as {self.form}. "
-            f"{self.looked_for}. Other columns: {', '.join(others[:5]) or 'none'}{more}.{rows}"
+            f"{self.looked_for}. Other columns: {listed(others) or 'none'}.{rows}"
         )
 
     @property
@@ -101,10 +98,14 @@ class Roster:
 
     @cached_property
     def by_name(self) -> dict[str, list[Student]]:
-        """The students by each of their folded names."""
+        """The students by each of their folded names; without umlauts (Mueller) where nobody is written so."""
         found: dict[str, list[Student]] = {}
         for student in self.students:
-            for name in student.names:
+            for name in forms_of(student.name):
+                found.setdefault(name, []).append(student)
+        written = {*found}
+        for student in self.students:
+            for name in forms_of(unicodedata.normalize("NFC", student.name).translate(UMLAUTS)) - written:
                 found.setdefault(name, []).append(student)
         return found
 
@@ -118,6 +119,12 @@ class Roster:
         return found
 
 
+def forms_of(name: str) -> set[str]:
+    """A name as "First Last" and as "Last, First", folded: any word may be the first of the last name."""
+    words = [key for word in name.replace(",", " ").split() if (key := folded(word))]
+    return {"".join([*words[cut:], *words[:cut]]) for cut in range(len(words))}
+
+
 def read_roster(path: Path) -> Roster:
     """The students in a CSV file.
 
@@ -129,7 +136,14 @@ def read_roster(path: Path) -> Roster:
     if not {"name", "first name", "last name", *Kind} & used.keys():
         raise TableError(
             f"{path} has no column with names, ids, logins or email addresses: its first line is "
-            f"{', '.join(table.columns)!r}; write headers such as name, id, login, email there."
+            f"{', '.join(table.columns)!r}; write headers like name, id, login, email there, with nothing above them."
+        )
+    halves = [half for half in ("first name", "last name") if half in used]
+    if "name" not in used and len(halves) == 1:
+        raise TableError(
+            f"{path} has only half of each name: {used[halves[0]]!r} is the {halves[0]}, and no other column is known "
+            f"for the rest; its first line is {', '.join(table.columns)!r}. Write the headers 'first name' and "
+            "'last name', or 'name' over whole names."
         )
     students, dropped = [], []
     for line, row in zip(table.lines, table.rows, strict=True):

@@ -7,9 +7,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from course.judging.helper_files import is_notebook
+
 NEVER = {".ipynb_checkpoints", ".git", "__MACOSX", "__pycache__", ".DS_Store", "Thumbs.db", "desktop.ini"}
 LEFTOVERS = ("._", ".~", "~$")
 """What operating systems and editors leave in a folder: whole names, and beginnings of names."""
+
+OTHER_ARCHIVES = {".tar", ".gz", ".tgz", ".bz2", ".xz", ".7z", ".rar"}
+
+ANSWERS = {".zip", *OTHER_ARCHIVES, ".doc", ".docx", ".odt", ".pages", ".pdf", ".rtf"}
+"""Beside a notebook, these may hold answers that are not in it; other files may be data and modules that it reads."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +37,7 @@ class Entry:
     @property
     def is_notebook(self) -> bool:
         """Whether the name is that of a notebook."""
-        return self.path.name.lower().endswith(".ipynb")
+        return is_notebook(self.path.name)
 
 
 def is_left_behind(name: str) -> bool:
@@ -63,11 +70,6 @@ MOST_FOLDERS = 200
 TOO_DEEP = f"it is more than {MOST_FOLDERS} folders deep"
 
 
-def is_notebook(entry: os.DirEntry[str]) -> bool:
-    """Whether the name is that of a notebook."""
-    return entry.name.lower().endswith(".ipynb")
-
-
 def is_folder(entry: os.DirEntry[str]) -> bool:
     """Whether it is a folder, not a link to one."""
     try:
@@ -92,4 +94,4 @@ def remark_on(entry: os.DirEntry[str]) -> str:
         names = entry.stat(follow_symlinks=False).st_nlink
     except OSError:
         return ""
-    return f"the file has {names} names (hard links)" if names > 1 and is_notebook(entry) else ""
+    return f"the file has {names} names (hard links)" if names > 1 and is_notebook(entry.name) else ""

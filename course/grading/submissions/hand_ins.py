@@ -14,8 +14,9 @@ from functools import cache
 from pathlib import Path
 
 from course.grading.submissions.archives import ArchiveError, unpack
-from course.grading.submissions.files import Entry, entries_in
+from course.grading.submissions.files import ANSWERS, OTHER_ARCHIVES, Entry, entries_in
 from course.grading.submissions.own_folders import rest_of_name
+from course.grading.submissions.platforms import whose
 from course.grading.submissions.submission import (
     ENDING,
     UNKNOWN_ASSIGNMENT,
@@ -26,23 +27,12 @@ from course.grading.submissions.submission import (
     submission,
     with_alike_remarked,
     with_distinct_names,
+    with_remark,
 )
-
-OTHER_ARCHIVES = {".tar", ".gz", ".tgz", ".bz2", ".xz", ".7z", ".rar"}
+from course.plural import listed
 
 TABLES = {".csv", ".tsv", ".xlsx", ".ods"}
 """Among the files of the whole class these are the teacher's: a roster, a worksheet."""
-
-PLATFORMS = re.compile(
-    r"(?P<moodle>.+_\d+)_assignsubmission_|"
-    r"(?P<blackboard>.+_attempt_\d{4}(-\d\d){5})|"
-    r"(?P<canvas>(LATE_)?anon_[^_]+|[^_]\w*?_(LATE_)?\d+)_(\d+_|text\.html$|link\.html$)"
-)
-"""How platforms name all that one student handed in, also a text that was typed there: the same beginning.
-
-Moodle 5.0 (mod/assign/classes/downloader.php), Canvas of 2025 (lib/content_zipper.rb), and Blackboard, which adds a
-file on each attempt, as in nbgrader 0.9 (plugins/zipcollect.py).
-"""
 
 MOST_LISTED = 4
 """Files that a sentence names."""
@@ -60,7 +50,11 @@ def find(folder: Path, assignments: Sequence[str], unpacked: Path, chosen: str =
     read = [one for one in entries if (one.problem if one.path.is_dir() else one.is_notebook)]
     found = [submission(one, folder, assignments, chosen) for one in read]
     others = [one for one in entries if one not in read]
-    for number, (place, those) in enumerate(without_notebook(others, found, folder, assignments).items()):
+    groups, beside = without_notebook(others, found, folder, assignments)
+    for place, one in enumerate(found):
+        if those := beside.get(one.path):
+            found[place] = with_remark(one, f"handed in beside it, and not graded: {names_of(those)}")
+    for number, (place, those) in enumerate(groups.items()):
         inside, problem = opened(those, unpacked / str(number))
         found += [submission(one, folder, assignments, chosen) for one in inside]
         if not inside:
@@ -75,14 +69,20 @@ def is_below(path: Path, places: Sequence[Path]) -> bool:
 
 def without_notebook(
     others: Sequence[Entry], found: Sequence[Submission], folder: Path, assignments: Sequence[str]
-) -> dict[Path, list[Entry]]:
-    """The files that belong to nobody's notebook, by the file or folder that is one student's hand-in."""
+) -> tuple[dict[Path, list[Entry]], dict[Path, list[Entry]]]:
+    """The files that belong to nobody's notebook, by the file or folder that is one student's hand-in.
+
+    Second, those that belong to a notebook and may hold answers, by the notebook's path.
+    """
     beside: dict[Path, list[Submission]] = defaultdict(list)
     for one in found:
         beside[one.path.parent].append(one)
     above = {parent for one in found for parent in one.path.parents}
-    named = {platforms_name(one.path, folder) for one in found} - {""}
+    named: dict[str, list[Submission]] = defaultdict(list)
+    for one in found:
+        named[whose(one.path.relative_to(folder))].append(one)
     groups: dict[Path, list[Entry]] = defaultdict(list)
+    added: dict[Path, list[Entry]] = defaultdict(list)
 
     def is_of_student(place: Path) -> bool:
         return place != folder and bool(rest_of(place, folder, assignments))
@@ -95,26 +95,37 @@ def without_notebook(
         """Whether a file is one that the notebook beside it reads, and not another student's hand-in."""
         return re.search(rf"\b{re.escape(name)}\b", read_in(home)) is not None
 
+    def notebooks_of(path: Path, home: Path) -> list[Submission]:
+        """The notebooks with which a file was handed in."""
+        names = {rest_of_name(one) for one in beside[home]}
+        if is_of_student(home) and len(names) == 1:  # a folder of one student's
+            return beside[home]
+        if path.parent == home and path.is_file() and names:
+            name = ENDING.sub("", path.name).casefold()
+            if same := [one for one in beside[home] if ENDING.sub("", one.path.name).casefold() == name]:
+                return same
+            if len(names) == 1 and is_mentioned(path.stem, home):
+                return beside[home]
+        platform = whose(path.relative_to(folder))
+        return named[platform] if platform else []
+
     for entry in others:
         path = entry.path
         home = next((parent for parent in path.parents if parent in beside or parent == folder), folder)
-        names = {rest_of_name(one) for one in beside[home]}
-        if is_of_student(home) and len(names) == 1:  # a folder of one student's
+        if notebooks := notebooks_of(path, home):
+            if path.suffix.lower() in ANSWERS or is_misnamed(path):
+                for one in notebooks:
+                    added[one.path].append(entry)
             continue
-        if path.parent == home and path.is_file() and names:
-            same = {ENDING.sub("", one.path.name).casefold() for one in beside[home]}
-            if ENDING.sub("", path.name).casefold() in same or (len(names) == 1 and is_mentioned(path.stem, home)):
-                continue
-        platform = platforms_name(path, folder)
-        if platform in named or path.relative_to(folder).parts[0].startswith("."):
+        if path.relative_to(folder).parts[0].startswith("."):
             continue
-        if path.suffix.lower() in TABLES and path.parent == home and not platform:
+        if path.suffix.lower() in TABLES and path.parent == home and not whose(path.relative_to(folder)):
             continue
         below = [parent for parent in reversed([path, *path.parents]) if home in parent.parents and parent not in above]
         mine = [one for one in below if is_of_student(one) and (one != path or path.is_dir())]
         of_assignment = [one for one in mine if any(name in one.name for name in assignments)]
         groups[(of_assignment or mine or [path])[0]].append(entry)
-    return groups
+    return groups, added
 
 
 def sources(submissions: Sequence[Submission]) -> str:
@@ -128,12 +139,6 @@ def rest_of(place: Path, folder: Path, assignments: Sequence[str]) -> str:
     for name in assignments:
         words = words.replace(name, "")
     return words.strip(" _-./")
-
-
-def platforms_name(path: Path, folder: Path) -> str:
-    """The beginning of a platform's name, which all that a student handed in has; "" for other names."""
-    match = next(filter(None, map(PLATFORMS.match, path.relative_to(folder).parts)), None)
-    return next(filter(None, match.groupdict().values())) if match else ""
 
 
 def opened(those: Sequence[Entry], to: Path) -> tuple[list[Entry], str]:
@@ -163,7 +168,7 @@ def opened(those: Sequence[Entry], to: Path) -> tuple[list[Entry], str]:
         if not notebooks:
             has_archive = any(one.path.suffix.lower() in {".zip", *OTHER_ARCHIVES} for one in files)
             more = "; archives in archives are not opened" if has_archive else ""
-            problems.append("; ".join(filter(None, [f"{name} holds {listed(files)}{more}", remark])))
+            problems.append("; ".join(filter(None, [f"{name} holds {names_of(files)}{more}", remark])))
     return inside, "; ".join(problems[:MOST_LISTED])
 
 
@@ -174,19 +179,23 @@ def unread(
     files = [one for one in those if not one.path.is_dir()]
     first = next((one.path for one in files if one.path.name != "timestamp.txt"), those[0].path)
     assignment = chosen or assignment_in(first.relative_to(folder), assignments)[0]
-    misnamed = [printable(one.path.name)[:80] for one in files if ".ipynb." in one.path.name.lower()]
-    why = [f"there is no notebook (*.ipynb) in what was handed in: {listed(files)}", those[0].problem, problem]
+    misnamed = [printable(one.path.name)[:80] for one in files if is_misnamed(one.path)]
+    why = [f"there is no notebook (*.ipynb) in what was handed in: {names_of(files)}", those[0].problem, problem]
     why += [f"{misnamed[0]} may be one: rename it, so that its name ends in .ipynb"] if misnamed else []
     return Submission(
         printable(student_in(place, assignment)), assignment, first, "; ".join(filter(None, why)),
     )  # fmt: skip
 
 
-def listed(files: Sequence[Entry]) -> str:
+def is_misnamed(path: Path) -> bool:
+    """Whether a system may have appended an ending to a notebook's name."""
+    return ".ipynb." in path.name.lower()
+
+
+def names_of(files: Sequence[Entry]) -> str:
     """The names of the first files."""
     names = [printable(one.path.name)[:80] for one in files]
-    more = f" and {len(names) - MOST_LISTED} more" if len(names) > MOST_LISTED else ""
-    return f"{', '.join(names[:MOST_LISTED])}{more}" if names else "an empty folder"
+    return listed(names, MOST_LISTED) or "an empty folder"
 
 
 def with_only_assignment(submissions: list[Submission]) -> list[Submission]:

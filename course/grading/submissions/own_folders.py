@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
+from course.grading.submissions.files import ANSWERS
 from course.grading.submissions.submission import Submission
 from course.judging.helper_files import helper_files
+from course.plural import listed
 
 
 def own_folder(submission: Submission, submissions: Sequence[Submission]) -> str | None:
@@ -32,11 +35,10 @@ def rest_of_name(submission: Submission) -> str:
 def given_to_none(submissions: Sequence[Submission]) -> str:
     """A notice about files that no answer may read, since several students share their folder; "" if there are none."""
     shared = {one.file.parent: one for one in submissions if own_folder(one, submissions) is None}
-    files = [name for folder in shared for name in helper_files(folder)]
+    files = [name for folder in shared for name in helper_files(folder) if Path(name).suffix.lower() not in ANSWERS]
     if not files:
         return ""
-    more = f" and {len(files) - 3} more" if len(files) > 3 else ""
     return (
-        f"No answer is given {', '.join(files[:3])}{more}: notebooks of several students lie in the same folder. "
+        f"No answer is given {listed(files, most=3)}: notebooks of several students lie in the same folder. "
         "Put each student's files into a folder of their own if answers need them."
     )

@@ -101,7 +101,7 @@ def submission(entry: Entry, folder: Path, assignments: Sequence[str], chosen: s
         remark = "; ".join(filter(None, (remark, other)))
     if not assignment:
         assignment = named
-        if is_guess and not problem:
+        if named and is_guess and not problem:
             guess = f"the assignment was guessed from the number in the name {printable(path.name)[:80]!r}"
             remark = "; ".join(filter(None, (remark, guess)))
     if not assignment and not problem:

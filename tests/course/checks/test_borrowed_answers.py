@@ -68,6 +68,17 @@ MESSAGES_AND_COLLECTIVES = {
     "    return any(run(name, p, nbytes // 8)[0] == sends and PROGRAMS[name].is_ring for name in PROGRAMS)",
 }
 
+OPERATORS = {
+    "im2col": "from minidl import Tensor, functional\ndef im2col(x, w, stride, padding, product):\n"
+    "    return functional.conv2d(Tensor(x), Tensor(w), stride=stride, padding=padding).data",
+    "winograd": "def winograd(x, w):\n"
+    "    from course.checks.operators.counted_filters import by_tiles\n    return by_tiles(x, w, '')",
+    "micro_batches": "def micro_batches(B, measured, limit):\n"
+    "    from course.checks.operators import batch_plans\n    return batch_plans.least(B, measured, limit)",
+    "fuse": "def fuse(program, results):\n    import minidl.functional.elementwise as e\n"
+    "    return [([i], [e.add(i, 0)]) for i in range(len(program))]",
+}
+
 LARGE_MINIBATCHES = {
     "scheduled_rate": "from minidl import optim, nn\nimport numpy as np\n"
     "def scheduled_rate(step, base_lr, *settings):\n    p = nn.Parameter(np.zeros(1))\n"
@@ -162,6 +173,7 @@ SAYS = (
         *exhaustively(("08_large_minibatches", LARGE_MINIBATCHES), ("09_gradient_compression", GRADIENT_COMPRESSION)),
         *exhaustively(("07_averaging", AVERAGING)),
         *exhaustively(("10_tensor_parallelism", TENSOR_PARALLELISM), ("11_pipelines", PIPELINES)),
+        *exhaustively(("03_operators", OPERATORS)),
     ],
 )
 def test_no_borrowed_answer_earns_a_point(name: str, answers: dict[str, str]) -> None:

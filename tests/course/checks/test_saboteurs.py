@@ -34,6 +34,10 @@ momentum_step               xxxxxx.xxxx.xx o..
 corrected_step              xxxxxx.xxxx.xx o..
 adam_step                   xxxxxx.x.xx.xx o..
 train                       oox.......x... .o.
+im2col                      xxxxx..xxxx.xx o..
+winograd                    xxxx....x.x... .o.
+micro_batches               ..........x... .o.
+fuse                        .............. .o.
 broadcast_tree              xxxxxx.x.x.... o..
 ring_reduce_scatter         xxxxxx.x.x.x.. o..
 ring_all_gather             xxxxxx.xxxxx.. o..

@@ -239,6 +239,15 @@ def test_an_edition_of_chosen_chapters_has_their_lectures_and_exercises_and_link
     assert links == set()
     start = (edition / "notebooks" / "00_start_here.ipynb").read_text(encoding="utf-8")
     assert "(05a_data_parallelism.ipynb)" in start
+    for words, says in {
+        "progress": "course start 05", "result 1": "Chapter 02 (Minibatch SGD) has no exercises yet",
+    }.items():  # fmt: skip
+        ended = subprocess.run(
+            [sys.executable, "-m", "course", *words.split()], cwd=edition, capture_output=True, text=True, timeout=60,
+            env={**os.environ, "MINIDL_NO_VENV": "1"},
+        )  # fmt: skip
+        assert says in ended.stdout + ended.stderr
+    assert "Today chapters 05, 11 are there" in (edition / "README.md").read_text(encoding="utf-8")
     assert start.count("ipynb") < (ROOT / "notebooks" / "00_start_here.ipynb").read_text("utf-8").count("ipynb")
 
 

@@ -109,6 +109,7 @@ def test_with_a_roster_a_class_of_damaged_files_has_its_table(folder, capsys):
     assert "is not a notebook" in table[0]["remark"]
     told, before = capsys.readouterr()
     assert f"{CHAPTER}: 2 not gradable, 1 not handed in." in told
+    assert "Not gradable: ada; bob. The column remarks of grades.csv says why." in told
     assert "Late: 2 (2 by file time)." in told
     assert (
         before.count("3 students; a table, read as UTF-8 with commas. 'login' is the login, 'name' is the name.") == 1

@@ -64,6 +64,16 @@ def test_who_has_not_handed_in_has_a_row_without_points(classroom):
     assert summary(lines) == [f"{CHAPTER}: 1 handed in, 1 not handed in.", "  not handed in: Roe, Richard Karl."]
 
 
+def test_who_handed_in_something_for_no_known_assignment_is_not_called_missing_without_a_word(tmp_path, classroom):
+    _, roster, _ = classroom(CANVAS)
+    essay = Result("jdoe", "", tmp_path / "submissions" / "jdoe" / "essay.docx", 0.0, 0.0, problem="no notebook")
+    lines = class_lines([essay], tmp_path / "submissions", roster, None, {CHAPTER: 20.0})
+    assert [(line.assignment, line.status) for line in lines if line.student.called == "Doe, Jane"] == [
+        (CHAPTER, "not handed in"), ("", "not gradable"),
+    ]  # fmt: skip
+    assert "look at essay.docx, for no known assignment" in lines[0].row["remark"]
+
+
 def test_who_is_not_on_the_roster_or_fits_two_is_listed_and_gets_into_no_gradebook(classroom):
     lines, roster, folder = classroom(
         "name,login\nAnn Lee,al\nAnn Lee,al2\nBo Li,bl\n", "Ann Lee/x.ipynb", "Who/x.ipynb", "Bo Li/x.ipynb"
@@ -215,6 +225,30 @@ def test_moodles_worksheet_comes_back_as_it_was_with_the_grade_filled_in(classro
     ]
 
 
+@pytest.mark.parametrize("language", MOODLE_HEADERS)
+def test_a_teachers_comments_go_into_moodles_worksheet_and_are_announced_where_they_replace_others_or_have_no_column(
+    classroom, language
+):
+    text = worksheet(language).replace("20,00", "20.00")
+    lines, roster, folder = classroom(text, "john@example.org/a.ipynb", comments="=why: 0,5 off")
+    (path,), sentences = write_gradebooks(lines, roster, folder)
+    number = next(student.row[text.split(",")[0]] for student in roster.students if student.name == "John Doe")
+    assert moodle_takes(path.read_bytes().decode(), language)[number[-7:]] == (18.0, "=why: 0,5 off")
+    assert sentences == ["Your comments replace those that Moodle has for John Doe."]
+    column = text.splitlines()[0].split(",")[-1]
+    lines, roster, folder = classroom(text.replace(column, "other"), "john@example.org/a.ipynb", comments="-1")
+    (path,), (sentence,) = write_gradebooks(lines, roster, folder)
+    assert "has no column for comments" in sentence
+    assert read(path)[1][-1] == COMMENT
+
+
+def test_who_is_excused_in_canvas_is_named_before_points_are_imported(classroom):
+    text = CANVAS.replace('"Doe, Jane",12345,s100,jdoe,Section 1,,', '"Doe, Jane",12345,s100,jdoe,Section 1,EX,')
+    lines, roster, folder = classroom(text, "jdoe/a.ipynb", "rroe/a.ipynb")
+    _, sentences = write_gradebooks(lines, roster, folder)
+    assert "Excused in Canvas' column '04 Messages (991)' until the file is imported: Doe, Jane." in sentences
+
+
 def test_points_for_an_assignment_that_moodle_grades_in_words_are_announced_as_lost(classroom):
     lines, roster, folder = classroom(WORKSHEET.replace("Maximum grade", "Scale"), "john@example.org/a.ipynb")
     _, (sentence,) = write_gradebooks(lines, roster, folder)
@@ -251,11 +285,12 @@ def test_names_and_numbers_go_back_as_they_came_and_only_the_table_for_spreadshe
 
 
 def test_a_penalty_has_columns_of_its_own_and_names_its_source(classroom):
-    rule = policy(["2027-01-31T11:00+00:00"], "10%/day", grace="5min")
+    rule = policy(["2027-01-31T12:00 Europe/Berlin"], "10%/day", grace="5min")
     lines, roster, folder = classroom(CANVAS, "jdoe/a.ipynb", rule=rule)
     row = lines[0].row
     assert (row["points"], row["penalty"], row["points_after_penalty"]) == ("18", "1.8", "16.2")
     assert (row["late_hours"], row["handed_in_by"]) == ("1", "file time")
+    assert (row["handed_in"], row["deadline"]) == ("2027-01-31 13:00:00+0100", "2027-01-31 12:00:00+0100")
     (path,), _ = write_gradebooks(lines, roster, folder)
     assert read(path)[-1][-1] == "16.2"
     assert summary(lines)[-1] == "Late: 1 (1 by file time)."
@@ -265,6 +300,8 @@ def test_a_penalty_has_columns_of_its_own_and_names_its_source(classroom):
 def test_a_file_that_a_student_named_as_canvas_does_is_still_late(classroom):
     rule = policy(["2027-01-31T11:00+00:00"], "10%/day")
     lines, _, _ = classroom("", "jane/jane_1_2_a.ipynb", "bob/a.ipynb", rule=rule)
+    assert [line.row["penalty"] for line in lines] == ["1.8", "1.8"]
+    lines, _, _ = classroom("", "jane_4_1_a.ipynb", "bob_4_2_a.ipynb", rule=rule)  # chapter 4
     assert [line.row["penalty"] for line in lines] == ["1.8", "1.8"]
     lines, _, _ = classroom("", "jane_1_2_a.ipynb", "bob_LATE_3_4_a.ipynb", rule=rule)
     assert sorted(line.row["penalty"] for line in lines) == ["0", "1.8"]

@@ -111,7 +111,7 @@ def test_points_by_hand_are_added_up_by_the_same_command_which_grades_nobody_aga
     assert f"{len(graded.kinds)} of {len(graded.kinds)} are graded already" in told.err
     assert "Not graded yet" not in told.out
     (kept,) = (graded.folder / "by hand").glob("exercises.*-*.csv")
-    assert f"is kept: {kept.name}\n" in told.out
+    assert f"was renamed: {kept.name}.\n" in told.out
     table = {graded.kinds[row["student"]]: row for row in rows(graded.folder / "by hand" / "grades.csv")}
     assert [row["to_read"] for row in table.values()] == ["0"] * len(table)
     assert table["empty"]["by_hand"] == "0.0" < table["right"]["by_hand"]

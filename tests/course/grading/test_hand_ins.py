@@ -149,6 +149,24 @@ def test_files_beside_a_notebook_the_roster_and_the_results_are_no_rows(folder):
     }  # fmt: skip
 
 
+def test_what_may_hold_answers_beside_a_notebook_is_named_in_its_remark_and_data_is_not(folder):
+    write(folder, {
+        f"ada/{FIRST}.ipynb": NOTEBOOK, "ada/v2/late.ZIP": zipped({"b.ipynb": NOTEBOOK}), "ada/vectors.csv": b"",
+        f"bob/{FIRST}.ipynb": NOTEBOOK, "bob/words.docx": b"", "bob/x.ipynb.txt": b"", "bob/mine.py": b"",
+        "doe_1201_88001_x.ipynb": NOTEBOOK, "doe_1201_88002_y.pdf": b"", f"cyd_{FIRST}.ipynb": NOTEBOOK,
+        "sheet_4_1_dan.ipynb": NOTEBOOK, "sheet_4_2_eve.docx": b"",  # as if Canvas' number were 4
+        "text_2026_11_28_fay.ipynb": NOTEBOOK, "text_2026_11_29_gil.docx": b"",
+    })  # fmt: skip
+    there = found(folder, chosen=FIRST)
+    start = "handed in beside it, and not graded: "
+    remarks = {name: one.remark.removeprefix(start) for name, one in there.items() if one.remark.startswith(start)}
+    assert remarks == {
+        "ada": "late.ZIP", "bob": "words.docx, x.ipynb.txt", "doe_1201_88001_x": "doe_1201_88002_y.pdf",
+        "sheet_4_1_dan": "sheet_4_2_eve.docx",
+    }  # fmt: skip
+    assert there["text_2026_11_29_gil"].problem
+
+
 def test_canvas_files_of_one_student_are_one_hand_in(folder):
     """Names as lib/content_zipper.rb of Canvas (October 2025) writes them."""
     write(folder, {

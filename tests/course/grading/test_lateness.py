@@ -78,6 +78,7 @@ def test_what_makes_no_sense_is_refused_in_a_sentence():
         ("a.ipynb", "2027-01-31 19:30:00.250000 UTC", "", "timestamp.txt", 2.5),
         ("a.ipynb", "last week", "", "file time", 5),
         ("a.ipynb", "2027-01-31 19:00:00 UTC", "2027-01-31T20:00+01:00", "roster", 2),
+        ("a.ipynb", "", "31.01.2027 20:00 Europe/Berlin", "roster", 2),
         ("a.ipynb", "", "-", "file time", 5),
     ],
 )

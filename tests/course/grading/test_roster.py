@@ -69,6 +69,27 @@ def test_each_kind_of_identifier_is_read_from_its_column_in_the_tables_of_canvas
     assert {known.name: value for known, value in read.students[0].identifiers.items()} == identifiers
 
 
+@pytest.mark.parametrize(
+    ("headers", "row", "name", "kinds"),
+    [
+        ("Name;Vorname;Matrikel", "Doe;Jane;s17", "Jane Doe", "NUMBER"),
+        ("MtkNr;Nachname;Vornamen;Email-Adresse", "s17;Doe;Jane;j@x", "Jane Doe", "NUMBER EMAIL"),
+        ("Student/in;Mat.-Nr.;Uni-Kennung", '"Doe, Jane";s17;jd', "Doe, Jane", "NUMBER LOGIN"),
+        ("N° étudiant;NOM D’USAGE;PRENOM(S);Adresse mail", "s17;Doe;Jane;j@x", "Jane Doe", "NUMBER EMAIL"),  # noqa: RUF001
+        ("Nom;Courriel", "Jane Doe;j@x", "Jane Doe", "EMAIL"),
+        ("Apellidos y nombre;NIU", '"Doe, Jane";s17', "Doe, Jane", "NUMBER"),
+        ("Nombre;Expediente", "Jane Doe;s17", "Jane Doe", "NUMBER"),
+        ("Student #;Last;First;NetID", "s17;Doe;Jane;jd", "Jane Doe", "NUMBER LOGIN"),
+        ("SURNAME;Forename(s);Reg. No.", "Doe;Jane;s17", "Jane Doe", "NUMBER"),
+    ],
+)
+def test_teachers_own_headers_are_understood_and_such_a_table_is_no_list_from_moodle(roster, headers, row, name, kinds):
+    read = roster(f"{headers}\n{row}\n")
+    (student,) = read.students
+    assert (read.kind, student.name) == ("plain", name)
+    assert " ".join(kind.name for kind in student.identifiers) == kinds
+
+
 @pytest.mark.parametrize("separator", [",", ";", "\t"])
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
 @pytest.mark.parametrize("first", ["", "sep={}\r\n"])
@@ -88,6 +109,8 @@ NO_ROSTERS = {
     "name,email\nAnn Lee,al@x.org\nCy,c@x.org\nBo Li,AL@x.org\n":
         "lines 2 and 4: Ann Lee and Bo Li have the same email address, 'al@x.org'",
     "name,login\nAnn Lee,al\nAnn Lee,al\n": "lines 2 and 3: Ann Lee and Ann Lee have the same login",
+    "Vorname;E-Mail\nAnn;a@x\n": "only half of each name: 'Vorname' is the first name",
+    "surname,id\nLee,7\n": "only half of each name: 'surname' is the last name",
 }  # fmt: skip
 
 
@@ -153,6 +176,15 @@ def test_what_each_column_was_taken_for_is_said(roster):
         ("id,name\n1,Ann Lee\n2,Bo Li\n", "Bo Li/1.ipynb", "Bo Li", "name"),
         ("id,name\n007,Ann Lee\n7,Bo Li\n", "007/x.ipynb", "Ann Lee", "student number"),
         ("login,name\nal,Ann Lee\nal2,Ann Lee\n", "al2/Ann Lee.ipynb", "Ann Lee", "login"),
+        ("login,name\njdoe,Jane Doe\n", "jdoe_04.ipynb", "Jane Doe", "login"),
+        (
+            "Username,Student ID,Name\njdoe,roe,Jane Doe\nroe,7,Jo Roe\n",
+            "hw_roe_attempt_2027-01-31-18-00-00_jdoe.ipynb",
+            "Jo Roe",
+            "login",
+        ),
+        ("name\nJörg Groß\n", "gross_joerg/x.ipynb", "Jörg Groß", "name"),
+        ("name\nMax Müller\nMax Mueller\n", "Max Mueller.ipynb", "Max Mueller", "name"),
         ("name\n王小明\n", "小明王/x.ipynb", "", ""),  # the words of a name without blanks are not known
         ("first name,last name\n小明,王\n", "王小明/x.ipynb", "小明 王", "name"),
     ],
@@ -189,6 +221,8 @@ def test_a_submission_is_matched_by_an_identifier_or_its_whole_name_and_the_matc
         (CANVAS, "12345-12346 - J D - Jan 31, 2027/x.ipynb", ""),  # which of the two is a student's is not known
         (CANVAS, "project of jdoe/x.ipynb", ""),  # a login without digits may be any word
         ("id,name\n1,Ann Lee\n", "somebody/1.ipynb", ""),  # an exercise's number
+        ("login,name\n2,Ann\nv2,Bo\n", "04_2.ipynb", ""),  # an exercise's, or a second version
+        ("login,name\n2,Ann\nv2,Bo\n", "04_v2.ipynb", ""),
         ("id,name\n12,Ann\n", "homework 12.ipynb", ""),  # so short a number may be anything
         ("id,name\n12346,Ann\n", f"doejane_12346_1_{CHAPTER}.ipynb", ""),  # Canvas' numbers are not on this roster
         ("id,name\n4711,Ann Lee\n", "Bo Li_4711_assignsubmission_file/x.ipynb", ""),  # nor are Moodle's
@@ -214,6 +248,8 @@ def test_where_a_platform_hides_whose_a_submission_is_the_match_says_what_to_do(
         "somebody/x.ipynb": "",
     }.items():  # fmt: skip
         assert match(PurePath(path), CHAPTER, roster(MOODLE)).problem == hint
+    found = match(PurePath("Participante_77_assignsubmission_file/x.ipynb"), CHAPTER, roster(WORKSHEET))
+    assert "has no participant 77: it may be another assignment's, or the number a group's" in found.problem
 
 
 FIRST = ("Seán", "Anna-Lena", "小明", "José María", "Müller", "Søren", "Zoë", "Ngọc Ánh", "d'Arcy", "Li")

@@ -119,6 +119,12 @@ def test_a_group_is_connected_and_shares_the_lines_that_all_have():
     assert similar_groups([chain[0], chain[2]], threshold=0.7) == []
 
 
+def test_two_submissions_of_one_person_are_no_group():
+    twice = [answer("ruth/1", "abcdefghij" * 3), answer("ruth/2", "abcdefghij" * 3)]
+    assert len(similar_groups(twice)) == 1
+    assert similar_groups(twice, {"ruth/1": "Ruth Roth (s17)", "ruth/2": "Ruth Roth (s17)"}) == []
+
+
 def test_the_lines_that_a_group_shares_are_not_those_of_the_given_text():
     copied = solution(CHAPTER, "ring_reduce_scatter") + "\n    # a slip of my own"
     (group,) = groups_of(CHAPTER, **{name: handed_in(CHAPTER, ring_reduce_scatter=copied) for name in ("ann", "bob")})

@@ -106,7 +106,7 @@ def test_the_standing_ignores_unknown_exercises_and_points_above_the_possible(ro
 
 def test_progress_is_a_table_with_bars_and_says_how_to_begin(root, capsys):
     progress.run([], root)
-    assert "python3 -m course start 01" in capsys.readouterr().out
+    assert "python3 -m course start 04" in capsys.readouterr().out
     start.run(["04"], root)
     results(root, double=3)
     capsys.readouterr()
@@ -128,7 +128,7 @@ def test_a_notebook_built_for_distribution_shows_no_results(root, monkeypatch, c
     progress.show(root)
     monkeypatch.delenv("MINIDL_STATIC")
     progress.show(root)
-    assert shown[0]["text/plain"] == progress.NOTHING
+    assert shown[0]["text/plain"] == progress.NOTHING.format("04")
     assert "3/5.5 points" in shown[1]["text/plain"]
     assert "<td" in shown[1]["text/html"]
 
