@@ -108,9 +108,9 @@ see(row_of_images([letter[0, 0], *maps[0]], ["a letter", *FILTERS]),
 #
 # ## The same sums in three other ways
 #
-# **As a matrix product** (*im2col*). Nothing is computed faster than matrix products (03b measures it). So copy every
-# window into a column of a matrix. The multiplications are the same, but the matrix has about $k^2$ times as many
-# numbers as $x$.
+# **As a matrix product** (*im2col*). No operation multiplies faster than a matrix product (03b measures it). So copy
+# every window into a column of a matrix. The multiplications are the same, but the matrix has about $k^2$ times as
+# many numbers as $x$.
 
 
 # %%
@@ -202,8 +202,8 @@ table(["", "off by at most", "four outputs of a 3x3 window", "64 filters, 64 cha
       f"{guess_fewest.against(counts['winograd'])}")  # fmt: skip
 
 # %% [markdown]
-# **Sixteen** products instead of thirty-six: four along the rows times four along the columns. (Winograd, 1980, proved
-# that in one dimension two outputs take at least four.)
+# **Sixteen** products instead of thirty-six: four along the rows times four along the columns. (Winograd, 1980,
+# proved that in one dimension two outputs take at least four.)
 
 # %%
 guess_speed = guess("3x3 windows, 256 channels of 14x14: how many times as fast as im2col is minidl's Winograd?")
@@ -613,9 +613,9 @@ say(f"2th = 12h² at **t = 6h = {6 * h:,}** positions (your guess: {guess_length
 # %% [markdown]
 # ## The older way: one after the other
 #
-# A *recurrent* network reads a text from left to right and keeps a state: $h_t = \tanh(W x_t + U h_{t-1})$. A position
-# costs two products, however long the text is: in a long text, recurrence needs fewer multiplications than attention.
-# Why did attention replace it?
+# A *recurrent* network reads a text from left to right and keeps a state: $h_t = \tanh(W x_t + U h_{t-1})$. A
+# position costs two products, however long the text is: in a long text, recurrence needs fewer multiplications than
+# attention. Why did attention replace it?
 
 
 # %% source_hidden=true
