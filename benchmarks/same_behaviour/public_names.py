@@ -17,6 +17,7 @@ MODULES = (
     *("minidl", "minidl.functional", "minidl.nn", "minidl.nn.init", "minidl.nn.models", "minidl.optim", "minidl.data"),
     *("minidl.amp", "minidl.kernels", "minidl.random", "minidl.cluster", "minidl.cluster.cost", "minidl.compress"),
     "minidl.compiler",
+    "minidl.kernels.counting_scalars",
     *("minidl.parallel", "minidl.parallel.noise_scale", "minidl.parallel.learning_speed"),
     *("minidl.parallel.report_card", "minidl.plots.bars", "minidl.plots.chunks", "minidl.plots.curves"),
     *("minidl.plots.graph", "minidl.plots.lines", "minidl.plots.race", "minidl.plots.scaling", "minidl.plots.style"),
