@@ -17,6 +17,7 @@ from minidl.parallel import Hybrid, Job, Pipeline, Serial, pipeline
 from minidl.parallel.tensor import (
     ColumnConv2d,
     ColumnLinear,
+    RowConv2d,
     RowLinear,
     ShardedBatchNorm,
     ShardedDropout,
@@ -288,6 +289,44 @@ def test_a_batch_norm_of_sharded_channels_divides_its_statistics_which_a_checkpo
 
 def images_of_blobs() -> Splits:
     return Splits(*(Dataset(part.x[:, None, :, None] * np.ones(4), part.y) for part in blobs()))
+
+
+def two_convolutions(between: nn.Module) -> nn.Module:
+    """The images have as many pixels along each side as channels: 6."""
+    layers = nn.Conv2d(1, 6, (1, 3), padding=(0, 2)), between, nn.Conv2d(6, 3, 3), nn.Flatten(), nn.Linear(48, 3)
+    return nn.Sequential(nn.AdaptiveAvgPool2d((6, 4)), *layers).double()
+
+
+def test_a_dropout_of_divided_channels_has_one_nodes_mask_where_images_are_as_wide_as_they_have_channels():
+    job = small_job(model=partial(two_convolutions, nn.Dropout(0.3)), data=images_of_blobs, epochs=1)
+    assert_trains_as_one_node(job, hybrid(1, 1, 3, layout={"1": ColumnConv2d, "3": RowConv2d}))
+
+
+@pytest.mark.parametrize("between", [nn.Softmax(1), nn.LayerNorm((6, 6, 6), elementwise_affine=False)])
+def test_a_layer_that_needs_all_channels_is_refused_and_one_that_needs_all_columns_is_not(between: nn.Module):
+    layout = {"1": ColumnConv2d, "3": RowConv2d}
+    with pytest.raises(ValueError, match=r"2 cannot be divided: \w+ needs all features"):
+        Hybrid(tp=2, layout=layout).check(small_job(model=partial(two_convolutions, between), data=images_of_blobs), 2)
+    job = small_job(model=partial(two_convolutions, nn.Softmax(-1)), data=images_of_blobs, epochs=1)
+    assert_trains_as_one_node(job, hybrid(1, 1, 2, layout=layout))
+
+
+@pytest.mark.parametrize(
+    ("layout", "message"),
+    [
+        (
+            {"3": RowConv2d},
+            r"a RowConv2d reads this rank's 3 features of axis -3, .*: divide the layer before it by Col",
+        ),
+        ({"5": RowLinear}, r"a RowLinear reads this rank's 24 features of axis -1, .* before it by ColumnLinear, or"),
+        ({"1": ColumnConv2d}, "3 cannot be divided: .* this Conv2d .*: make it a RowConv2d in the layout"),
+        ({"1": ColumnConv2d, "5": RowLinear}, "3 cannot be divided: .* this Conv2d .*: make it a RowConv2d in the lay"),
+    ],
+)
+def test_half_a_pair_of_divided_layers_is_refused_with_the_other_half(layout: Any, message: str):
+    job = small_job(model=partial(two_convolutions, nn.ReLU()), data=images_of_blobs, epochs=1)
+    with pytest.raises((ValueError, cluster.ClusterError), match=message):
+        parallel.train(job, hybrid(1, 1, 2, layout=layout), 2, on="simulation")
 
 
 def test_an_own_network_of_convolutions_is_divided_up_to_its_linear_layer():
