@@ -11,6 +11,7 @@ from minidl.nn import (
     BatchNorm2d,
     Conv2d,
     Dropout,
+    Flatten,
     GroupNorm,
     LayerNorm,
     Linear,
@@ -68,6 +69,8 @@ def sharded_layers(model: Module, divided: Module, x: Any) -> dict[str, Any]:
             axis = 1 if isinstance(now, ColumnConv2d) else -1
             widths.add((axis, out.shape[axis]))
             return out.detach().requires_grad_() * 1.0  # no leaf, so that it may be written in place
+        if type(layer) is Flatten and _sharded_axis(args[0].shape, widths) == 1 and out.ndim == 2:
+            widths.add((-1, out.shape[-1]))  # channel by channel
         return out.detach() if isinstance(now, (RowLinear, RowConv2d)) else out
 
     for name, layer in list(model.named_modules()):
@@ -80,8 +83,7 @@ def sharded_layers(model: Module, divided: Module, x: Any) -> dict[str, Any]:
 
 def _replacement(name: str, layer: Module, shape: tuple[int, ...], widths: Sharded) -> dict[str, Any]:
     """What becomes of a layer whose input, computed from such features, has that shape."""
-    possible = (1, -1) if len(shape) == 4 else (-1,)
-    divided = next((axis for axis in possible if (axis, shape[axis]) in widths), None)
+    divided = _sharded_axis(shape, widths)
     if isinstance(layer, Dropout) and layer.p > 0:
         if type(layer) is Dropout and divided is not None:
             return {name: ShardedDropout if divided == -1 else partial(ShardedDropout, axis=divided)}
@@ -99,6 +101,12 @@ def _replacement(name: str, layer: Module, shape: tuple[int, ...], widths: Shard
             f"share of them there: {WAY_OUT}"
         )
     return {}
+
+
+def _sharded_axis(shape: tuple[int, ...], widths: Sharded) -> int | None:
+    """The axis of which a rank has a share; None: it cannot be told from the shape."""
+    possible = (1, -1) if len(shape) == 4 else (-1,)
+    return next((axis for axis in possible if (axis, shape[axis]) in widths), None)
 
 
 def _normalized_axes(layer: Module) -> Sequence[int]:

@@ -332,11 +332,18 @@ def test_half_a_pair_of_divided_layers_is_refused_with_the_other_half(layout: An
 def test_an_own_network_of_convolutions_is_divided_up_to_its_linear_layer():
     def model() -> nn.Module:
         layers = nn.Conv2d(1, 6, 3, padding=1), nn.BatchNorm2d(6), nn.ReLU(), nn.AvgPool2d(2), nn.Flatten()
-        return nn.Sequential(*layers, nn.Linear(24, 3)).double()
+        return nn.Sequential(*layers, nn.Dropout(0.2), nn.BatchNorm1d(24), nn.Linear(24, 3)).double()
 
     job = small_job(model=model, data=images_of_blobs, epochs=1)
-    report = assert_trains_as_one_node(job, hybrid(1, 2, 3, layout={"0": ColumnConv2d, "5": RowLinear}))
-    assert report.strategy.layout["1"] is ShardedBatchNorm
+    report = assert_trains_as_one_node(job, hybrid(1, 2, 3, layout={"0": ColumnConv2d, "7": RowLinear}))
+    assert report.strategy.layout["1"] is report.strategy.layout["6"] is ShardedBatchNorm
+
+
+def test_without_stages_a_plan_has_the_masks_and_batch_norms_of_one_node():
+    model = partial(with_between, nn.BatchNorm1d(12), nn.Dropout(0.3))
+    job = small_job(model=model, epochs=1)
+    report = parallel.train(job, Hybrid(tp=3, layout={"0": ColumnLinear, "3": RowLinear}), 3, on="simulation")
+    assert_same_run(report, parallel.train(job, on="simulation"))
 
 
 @pytest.mark.parametrize(("loss", "gather"), [(None, "evaluation"), (squared_error, "evaluation"), (None, "always")])
