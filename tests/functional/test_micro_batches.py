@@ -75,7 +75,7 @@ def test_more_workspace_never_takes_longer() -> None:
     ("batch", "times", "limit", "error", "text"),
     [
         (3, {(2, None): (1.0, 5)}, 100, ValueError, "no micro-batches with at most 100 bytes of workspace add up to 3"),
-        (3, {(2, None): (1.0, 5)}, 100, ValueError, r"\[2\] images have one, .*: raise the limit, or measure other num"),
+        (3, {(2, None): (1.0, 5)}, 100, ValueError, r"\[2\] images have one, .*: raise the limit, or measure"),
         (2, {(2, None): (1.0, 512)}, 100, ValueError, "the least workspace that was measured is 512 bytes"),
         (2, {(0, None): (1.0, 5)}, 100, ValueError, "the images of a micro-batch must be at least 1, got 0"),
         (2, {(1.0, None): (1.0, 5)}, 100, TypeError, "the images of a micro-batch must be a whole number"),

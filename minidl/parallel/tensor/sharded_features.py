@@ -104,7 +104,7 @@ def _replacement(name: str, layer: Module, shape: tuple[int, ...], widths: Shard
 
 
 def _sharded_axis(shape: tuple[int, ...], widths: Sharded) -> int | None:
-    """The axis of which a rank has a share; None: it cannot be told from the shape."""
+    """The axis of which a rank has a share; None: the shape does not show it."""
     possible = (1, -1) if len(shape) == 4 else (-1,)
     return next((axis for axis in possible if (axis, shape[axis]) in widths), None)
 
