@@ -96,7 +96,7 @@ def _classes(splits: Splits) -> int:
     """The number of classes, named or not. Raises ValueError for samples or targets that no model here can read."""
     for part in splits:
         if part.x.dtype == np.float64:
-            raise ValueError(f"{part.name} has samples of float64, but models compute in float32: .astype('float32')")
+            raise ValueError(f"{part.name} has samples of float64, but models compute in float32: .astype(np.float32)")
         if part.y.dtype.kind not in "iu":
             raise ValueError(f"{part.name} has targets of {part.y.dtype}, but models classify: give classes, int64")
     least, most = (int(of([of(part.y) for part in splits])) for of in (np.min, np.max))

@@ -85,8 +85,8 @@ class Checkpoint:
                 arrays = {name: bfloat16_from_void(file[name]) for name in file.files}
             if arrays and "tree" not in arrays:
                 raise CheckpointError(
-                    f"{path} is no run, but arrays such as {next(iter(arrays))}: give the folder of a run, or load "
-                    "weights by model.load_state_dict(numpy.load(...))"
+                    f"{path} is no run, but arrays such as {next(iter(arrays))}: give the folder of a run, or pass the "
+                    "arrays to model.load_state_dict"
                 )
             tree = json.loads(arrays.pop("tree").tobytes())
             if (version := tree["format"]) not in (1, FORMAT):
