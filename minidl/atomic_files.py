@@ -19,12 +19,16 @@ def written_whole(path: Path, mode: str = "wb", **options: Any) -> Iterator[IO[A
     Parameters
         mode       "wb" or "w"
         options    passed to `open`, such as encoding
+
+    Raises OSError, which names `path`.
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         with temporary.open(mode, **options) as file:
             yield file
         os.replace(temporary, path)
+    except OSError as error:  # that of a full disk names no file, the others the temporary one
+        raise OSError(error.errno, error.strerror or str(error), str(path)) from error
     finally:
         with contextlib.suppress(OSError):  # it was renamed, or never created
             temporary.unlink()

@@ -160,6 +160,8 @@ def value_of(owner: str, setting: str, text: str, hint: Any, nested: Classes) ->
         if not all(_WORD.fullmatch(word.strip()) for word in words):
             raise refusal from None
         value = text if words == [text] else [word.strip() for word in words]
+    if isinstance(value, list) and not fits(value, hint):
+        value = tuple(value)
     if not fits(value, hint):
         raise refusal
     return value

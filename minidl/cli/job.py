@@ -75,7 +75,8 @@ def build(options: Mapping[str, Any]) -> parallel.Job:
     splits = load()
     if options["batch_size"] > len(splits.train):
         raise ValueError(
-            f"--batch-size {options['batch_size']} is more than the {len(splits.train)} samples of the training set"
+            f"--batch-size {options['batch_size']} is more than the {len(splits.train)} samples of the training set: "
+            "give a smaller one"
         )
     optimizer = options.get("optimizer") or recipe.optimizer
     return parallel.Job(
@@ -94,6 +95,11 @@ def _in_windows(load: Callable[[], data.Splits], context: int) -> data.Splits:
     splits = load()
     if not isinstance(splits.train, data.Windows) or not isinstance(splits.test, data.Windows):
         raise ValueError("gpt: context is for texts: choose --data stdlib_text or NAME.txt, or leave out context")
+    if (shortest := min(len(splits.train.tokens), len(splits.test.tokens))) <= context:
+        raise ValueError(
+            f"gpt: a window of context={context} takes {context + 1} symbols, and the shorter of the two texts, to "
+            f"train and to test, has {shortest}: give a smaller context or a longer text"
+        )
     train, test = (
         data.Windows(part.tokens, context, context, part.name, part.classes) for part in (splits.train, splits.test)
     )
@@ -112,7 +118,7 @@ def read_as(splits: data.Splits) -> str:
         return f"a text of {len(names)} different symbols"
     if y.dtype.kind not in "iu":
         return f"targets of {y.dtype}"
-    column = f" of the column {splits.columns[-1]}" if splits.columns else ""
+    column = f" of the column {splits.columns[-1]}".replace("the column column", "column") if splits.columns else ""
     some = names if len(names) <= 4 else (*names[:2], "...", names[-1])
     said = f"{len(names)} classes{column}: {', '.join(some)}" if names else f"classes from 0 to {y.max()}"
     if names and all(name.removeprefix("-").isdecimal() for name in names):

@@ -79,6 +79,8 @@ def _gpt(splits: Splits, *, layers: int = 2, heads: int = 4, width: int = 64) ->
     shape, dtype = _sample(splits)
     if dtype.kind not in "iu":
         raise ValueError("gpt reads text: choose --data stdlib_text, or another --model")
+    if width % heads:
+        raise ValueError(f"gpt: the heads share the width equally: width={width} is no multiple of heads={heads}")
     return partial(
         nn.models.GPT,
         vocab_size=_classes(splits), block_size=shape[0], n_layer=layers, n_head=heads, n_embd=width,
@@ -94,7 +96,7 @@ def _classes(splits: Splits) -> int:
     """The number of classes, named or not. Raises ValueError for samples or targets that no model here can read."""
     for part in splits:
         if part.x.dtype == np.float64:
-            raise ValueError(f"{part.name} has samples of float64, but models compute in float32: convert them")
+            raise ValueError(f"{part.name} has samples of float64, but models compute in float32: .astype(np.float32)")
         if part.y.dtype.kind not in "iu":
             raise ValueError(f"{part.name} has targets of {part.y.dtype}, but models classify: give classes, int64")
     least, most = (int(of([of(part.y) for part in splits])) for of in (np.min, np.max))
@@ -107,7 +109,9 @@ def _classes(splits: Splits) -> int:
 
 
 def _they_are(splits: Splits) -> str:
-    return f"the samples of this data have shape {_sample(splits)[0]}: choose another --model, such as mlp or gpt"
+    shape, dtype = _sample(splits)
+    fitting = "gpt" if dtype.kind in "iu" else "mlp or resnet" if len(shape) == 3 else "mlp"
+    return f"the samples of this data have shape {shape}: choose another --model, such as {fitting}"
 
 
 # alexnet and vgg16: the learning rates of their papers. The others: chosen by measurement, on 4 nodes with minibatches

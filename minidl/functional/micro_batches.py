@@ -143,6 +143,9 @@ def best_micro_batches(batch: int, times: Mapping[Any, Any], limit: float) -> li
     """
     whole_number("best_micro_batches: batch", batch, at_least=1)
     real_number("best_micro_batches: limit", limit, at_least=0, at_most=inf)
+    for (images, _), (seconds, _) in times.items():
+        whole_number("best_micro_batches: the images of a micro-batch", images, at_least=1)
+        real_number("best_micro_batches: the seconds of a micro-batch", seconds, at_least=0, at_most=inf)
     allowed = [(MicroBatch(*key), seconds) for key, (seconds, workspace) in times.items() if workspace <= limit]
     best: list[tuple[float, list[MicroBatch]] | None] = [(0.0, [])]
     for images in range(1, batch + 1):
@@ -153,10 +156,11 @@ def best_micro_batches(batch: int, times: Mapping[Any, Any], limit: float) -> li
         ]
         best.append(min(choices, key=lambda choice: choice[0], default=None))
     if (found := best[batch]) is None:
-        least = min((workspace for _, workspace in times.values()), default=0)
+        least = min((workspace for _, workspace in times.values()), default="none")
         raise ValueError(
             f"best_micro_batches: no micro-batches with at most {limit:,.0f} bytes of workspace add up to {batch} "
-            f"images: the least workspace that was measured is {least:,} bytes"
+            f"images: {sorted({part.images for part, _ in allowed})} images have one, and the least workspace that was "
+            f"measured is {least} bytes: raise the limit, or measure other numbers of images"
         )
     return sorted(found[1], key=lambda part: -part.images)
 
@@ -180,4 +184,4 @@ def conv2d_in_micro_batches(
     for count, algorithm in plan:
         parts.append(conv2d(x[first : first + count], weight, bias, **options, algorithm=algorithm))
         first += count
-    return cat(parts)
+    return cat(parts) if parts else conv2d(x, weight, bias, **options)

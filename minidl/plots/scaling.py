@@ -101,7 +101,7 @@ def draw(
 
 
 def _lines(axes: Axes, lines: Sequence[Line], name_x: Callable[[float], str]) -> None:
-    from matplotlib.ticker import EngFormatter, LogLocator, NullLocator
+    from matplotlib.ticker import EngFormatter, NullLocator
 
     count, place = len(style.SERIES), 0
     for line in lines:
@@ -128,8 +128,7 @@ def _lines(axes: Axes, lines: Sequence[Line], name_x: Callable[[float], str]) ->
     if len(ticks) > 6:
         axes.tick_params(axis="x", labelrotation=90)
     seconds = [value for line in lines for value in line.seconds]
-    is_narrow = max(seconds) < 100 * min(seconds)
-    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if is_narrow else (1.0,)))
+    axes.yaxis.set_major_locator(style.log_locator(min(seconds), max(seconds), 100))
     axes.yaxis.set_major_formatter(EngFormatter(unit="s"))
     axes.yaxis.set_minor_locator(NullLocator())
     axes.grid(axis="y", color="0.9", linewidth=0.6)

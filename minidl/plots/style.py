@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import io
 import itertools
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,7 @@ from minidl.arguments import one_of
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.ticker import Locator
 
 FORMATS = ("png", "svg", "pdf")  # of a picture in a file
 SOURCES = ("measured", "simulated", "formula")
@@ -116,6 +118,19 @@ def label_source(figure: Figure, source: str | Sequence[str], note: str = "") ->
     )
 
 
+def log_locator(low: float, high: float, most: float) -> Locator:
+    """The places of ticks: at least two between `low` and `high`, also if these are close; `most` as in `log_ticks`."""
+    from matplotlib.ticker import LogLocator, MaxNLocator
+
+    if not 0 < low <= high:
+        return LogLocator()
+    exponents = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    for subs in ((1.0,), (1.0, 2.0, 5.0))[int(high <= most * low) :]:
+        if sum(low <= factor * 10.0**exponent <= high for exponent in exponents for factor in subs) >= 2:
+            return LogLocator(subs=subs)
+    return MaxNLocator(5, steps=[1, 2, 5, 10])
+
+
 def log_ticks(axes: Axes, name: str, low: float, high: float, most: float = 100.0) -> None:
     """Make the axis "x" or "y" logarithmic and label its ticks.
 
@@ -124,12 +139,11 @@ def log_ticks(axes: Axes, name: str, low: float, high: float, most: float = 100.
         most         ratio of high to low up to which ticks are also at 2 and 5 times the powers of ten; beyond, their
                      labels would touch
     """
-    from matplotlib.ticker import FuncFormatter, LogFormatterSciNotation, LogLocator, NullFormatter
+    from matplotlib.ticker import FuncFormatter, LogFormatterSciNotation, NullFormatter
 
     (axes.set_xscale if name == "x" else axes.set_yscale)("log")
     axis = axes.xaxis if name == "x" else axes.yaxis
-    is_wide = high > most * low
-    axis.set_major_locator(LogLocator(subs=(1.0,) if is_wide else (1.0, 2.0, 5.0)))
+    axis.set_major_locator(log_locator(low, high, most))
     is_plain = PLAIN[0] <= low and high < PLAIN[1]
     power = LogFormatterSciNotation()
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.6g}" if is_plain else power(value)))

@@ -171,6 +171,7 @@ def test_unless_it_is_asked_for_the_target_is_the_highest_percent_that_every_run
     assert (table.columns[4], table.rows[0][4]) == ("to 0.94", "2.5 s\n± 0.71 s\n2 of 3")
     assert one.legend.startswith("to 0.94: time to the test accuracy that all runs reach; sent")
     assert compared(lost).target is None
+    assert all(compared(run_of(0, [percent / 100] * 3)).target == percent / 100 for percent in range(1, 100))
 
 
 def test_a_row_that_does_not_reach_the_target_has_its_best_accuracy_and_the_legend_says_so():

@@ -41,6 +41,8 @@ def test_what_own_data_was_read_as_is_said_before_the_training():
     )
     assert said in succeeds("train", "--data", "wine.csv", *small, "--on", "simulation")
     assert said in succeeds("compare", "--data", "wine.csv", *small, "--nodes", 2, "--strategies", "synchronous")
+    Path("bare.csv").write_text("".join(f"{i % 7}.25,{'ab'[i % 2]}\n" for i in range(60)))
+    assert "2 classes of column 2: a, b\n" in succeeds("train", "--data", "bare.csv", *small, "--on", "simulation")
     np.savez("large.npz", x=np.outer(np.arange(60), [17.5, 3]), y=np.array(["a", "b"])[np.arange(60) % 2])
     lines = succeeds("train", "--data", "large.npz", *small, "--on", "simulation").splitlines()
     at = lines.index("2 classes: a, b")
@@ -103,7 +105,7 @@ def test_the_classes_of_splits_without_names_are_counted(model: str, x: np.ndarr
 def test_targets_and_samples_of_another_kind_are_refused_in_a_sentence():
     fit, y = MODELS["resnet"].fit, np.arange(6)
     for splits, sentence in (
-        (unnamed(IMAGES.astype(np.float64), y), r"samples of float64, but models compute in float32: convert them"),
+        (unnamed(IMAGES.astype(np.float64), y), r"samples of float64, but models compute in float32: \.astype"),
         (unnamed(IMAGES, y.astype(np.float32)), "targets of float32, but models classify: give classes, int64"),
         (unnamed(IMAGES, y - 1), "the targets go from -1 to 4: expected classes from 0"),
         (unnamed(IMAGES, y + 1), "the targets go from 1 to 6: subtract 1, or name the classes"),
@@ -118,6 +120,7 @@ def test_models_have_the_sizes_that_are_typed():
     for model, data, parameters in (
         ("mlp:hidden=32", "digits", 65 * 32 + 33 * 10),
         ("mlp:hidden=(32,16)", "digits", 65 * 32 + 33 * 16 + 17 * 10),
+        ("mlp:hidden=[32,16]", "digits", 65 * 32 + 33 * 16 + 17 * 10),
         ("gpt:layers=1,heads=2,width=8,context=16", "my.txt", 1120),
     ):
         shown = succeeds("train", "--model", model, "--data", data, "--epochs", 1, "--on", "simulation")
@@ -128,6 +131,7 @@ def test_models_have_the_sizes_that_are_typed():
 
 
 def test_sizes_that_a_model_cannot_have_are_refused():
+    np.savez("my.npz", x=np.zeros((20, 12, 13, 3), np.uint8), y=np.arange(20) % 3)
     refuses(
         "train",
         {
@@ -139,7 +143,10 @@ def test_sizes_that_a_model_cannot_have_are_refused():
             "--model resnet:depth=9": "ResNet: depth must be one of",
             "--model gpt:context=32": "gpt: context is for texts: choose --data stdlib_text or NAME.txt",
             "--model gpt:context=0 --data stdlib_text": "block_size must be at least 1, got 0",
-            "--model gpt:heads=3 --data stdlib_text": "n_embd must be a multiple of n_head, got 64 and 3",
+            "--model gpt:heads=3 --data stdlib_text": "width=64 is no multiple of heads=3",
+            "--model gpt:context=99999999 --data stdlib_text": "a window of context=99999999 takes 100000000 symbols",
+            "--model lenet --data my.npz --batch-size 4": "(3, 12, 13): choose another --model, such as mlp or resnet",
+            "--model resnet --data spirals": "have shape (2,): choose another --model, such as mlp\n",
             "--model res:depth=8": "did you mean",
             "--model 'mlp hidden'": "is no model",
         },

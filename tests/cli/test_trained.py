@@ -209,7 +209,8 @@ def test_the_weights_leave_by_their_names_and_come_back():
         {
             "run model.pt": "model.pt: the weights go to NAME.npz or NAME.safetensors",
             "gone model.npz": "there is no checkpoint at gone",
-            "model.npz other.npz": "is damaged, or no checkpoint",
+            "model.npz other.npz": "model.npz is no run, but arrays such as conv1.weight: give the folder of a run, or",
+            "run gone/model.npz": "cannot read or write gone/model.npz: No such file",
         },
     )
     early = Checkpoint.load("run")

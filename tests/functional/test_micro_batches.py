@@ -75,7 +75,11 @@ def test_more_workspace_never_takes_longer() -> None:
     ("batch", "times", "limit", "error", "text"),
     [
         (3, {(2, None): (1.0, 5)}, 100, ValueError, "no micro-batches with at most 100 bytes of workspace add up to 3"),
+        (3, {(2, None): (1.0, 5)}, 100, ValueError, r"\[2\] images have one, .*: raise the limit, or measure"),
         (2, {(2, None): (1.0, 512)}, 100, ValueError, "the least workspace that was measured is 512 bytes"),
+        (2, {(0, None): (1.0, 5)}, 100, ValueError, "the images of a micro-batch must be at least 1, got 0"),
+        (2, {(1.0, None): (1.0, 5)}, 100, TypeError, "the images of a micro-batch must be a whole number"),
+        (2, {(1, None): (float("nan"), 5), (2, "fft"): (1.0, 5)}, 100, ValueError, "the seconds of a micro-batch must"),
         (0, {}, 100, ValueError, "batch must be at least 1, got 0"),
         (2, {(1, None): (1.0, 5)}, -1, ValueError, "limit must be at least 0"),
         (2.5, {}, 1, TypeError, "batch"),
@@ -102,6 +106,7 @@ def test_a_plan_gives_the_result_and_the_gradients_of_the_whole_minibatch() -> N
         found.append([out.data, x.grad, weight.grad, bias.grad])
     for mine, whole in zip(*found, strict=True):
         np.testing.assert_allclose(mine, whole, rtol=0, atol=1e-10)
+    assert conv2d_in_micro_batches(x[:0], weight, [], bias, padding=1, groups=2).shape == (0, 6, 6, 5)
     for wrong, text in ((plan[:-1], "the plan has 6 images, and x 7"), ([(8, None), (-1, None)], "at least 1, got -1")):
         with pytest.raises(ValueError, match=text):
             conv2d_in_micro_batches(x, weight, wrong, bias, padding=1, groups=2)

@@ -61,9 +61,11 @@ def test_mistakes_are_named() -> None:
         Line("loss", [0], [0], "dots")
 
 
-def test_a_logarithmic_axis_names_at_least_two_values_and_no_two_touch() -> None:
-    y = [6e-4, 1e-3, 3e-3]
-    figure = lines.draw([Panel([Line("a", [0.2, 1, 8], y)], "minutes", "share", log="xy")] * 2, source="measured")
+@pytest.mark.parametrize(
+    ("x", "y"), [([0.2, 8], [6e-4, 3e-3]), ([0.88, 1.27], [0.97, 1.02]), ([2.1, 470], [31, 33]), ([0.4] * 2, [7, 9])]
+)
+def test_a_logarithmic_axis_names_at_least_two_values_and_no_two_touch(x: list[float], y: list[float]) -> None:
+    figure = lines.draw([Panel([Line("a", x, y)], "minutes", "share", log="xy")] * 2, source="measured")
     figure.draw_without_rendering()
     for axis in (figure.axes[0].xaxis, figure.axes[0].yaxis):
         low, high = axis.get_view_interval()

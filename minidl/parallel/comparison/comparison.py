@@ -78,7 +78,9 @@ class Comparison:
         if self.asked is not None:
             return self.asked
         best = [run.best_accuracy for run in self.runs if not run.ended]
-        return math.floor(100 * min(best)) / 100 if best and not math.isnan(sum(best)) else None
+        if not best or math.isnan(sum(best)):
+            return None
+        return max(percent / 100 for percent in range(101) if percent / 100 <= min(best))  # 100 * 0.29 is 28.999...
 
     def over_seeds(self) -> Iterator[tuple[str, list[OverSeeds]]]:
         """For each network, the runs of each strategy."""

@@ -53,7 +53,7 @@ class Pipeline(Strategy):
     Parameters
         stages            nodes of a replica
         micro_batches     slices of a replica's share of a minibatch; default: four for each stage, so that stages are
-                          idle for at most a fifth of the time
+                          idle for at most a fifth of the time; one if there is one stage, as for Serial
         schedule          a name of `pipeline.SCHEDULES`, such as "gpipe" or "zb-h1", or a `pipeline.Schedule`
         replicas          replicas of the pipeline, which share each minibatch; default: as many as there are nodes for
         chunks_per_stage  chunks of the model on each node; default: that of the schedule
@@ -123,8 +123,8 @@ class Pipeline(Strategy):
     def made_schedule(self) -> Schedule:
         """The schedule that the stages follow."""
         if isinstance(self.schedule, str):
-            default = 1 if SCHEDULES[self.schedule].is_asynchronous else 4 * self.stages
-            count = self.micro_batches or default
+            needs_none = self.stages == 1 or SCHEDULES[self.schedule].is_asynchronous
+            count = self.micro_batches or (1 if needs_none else 4 * self.stages)
             return schedule(self.schedule, self.stages, count, self.chunks_per_stage)
         for name in ("stages", "micro_batches", "chunks_per_stage"):
             own, given = getattr(self, name), getattr(self.schedule, name)

@@ -62,13 +62,10 @@ class Checkpoint:
         path = Path(path)
         arrays: dict[str, Any] = {}
         tree = {name: _pack(value, name, arrays) for name, value in vars(self).items()}
-        try:
-            with written_whole(path) as file:
-                np.savez(file, tree=np.frombuffer(json.dumps(tree).encode(), np.uint8), **arrays)
-                file.flush()
-                os.fsync(file.fileno())
-        except OSError as error:  # the error of a full disk names no file
-            raise OSError(error.errno, error.strerror or str(error), str(path)) from error
+        with written_whole(path) as file:
+            np.savez(file, tree=np.frombuffer(json.dumps(tree).encode(), np.uint8), **arrays)
+            file.flush()
+            os.fsync(file.fileno())
 
     @staticmethod
     def remove_unfinished(path: str | Path) -> None:
@@ -86,6 +83,11 @@ class Checkpoint:
         try:
             with np.load(path, allow_pickle=False) as file:
                 arrays = {name: bfloat16_from_void(file[name]) for name in file.files}
+            if arrays and "tree" not in arrays:
+                raise CheckpointError(
+                    f"{path} is no run, but arrays such as {next(iter(arrays))}: give the folder of a run, or pass the "
+                    "arrays to model.load_state_dict"
+                )
             tree = json.loads(arrays.pop("tree").tobytes())
             if (version := tree["format"]) not in (1, FORMAT):
                 raise CheckpointError(

@@ -10,7 +10,7 @@ from minidl.functional.bind import operand
 from minidl.nn import Conv2d, Shard
 from minidl.nn.normalization import BatchNorm
 from minidl.parallel.tensor.collectives import copied, summed
-from minidl.parallel.tensor.linear import check_kind, cut
+from minidl.parallel.tensor.linear import check_kind, check_share, cut
 from minidl.tensor import Tensor
 
 
@@ -71,7 +71,9 @@ class RowConv2d(_ShardedConv2d):
     dim = 1
 
     def forward(self, x: Any) -> Tensor:
-        shares = F.conv2d(operand(x), self.weight, None, self.stride, self.padding, self.dilation)
+        x = operand(x)
+        check_share("RowConv2d", x.shape, -3, self.weight)
+        shares = F.conv2d(x, self.weight, None, self.stride, self.padding, self.dilation)
         y = summed(shares, self.comm)
         return y if self.bias is None else y + self.bias.reshape(1, self.out_channels, 1, 1)
 

@@ -69,11 +69,11 @@ class Hybrid(Pipeline):
         pp        stages of the pipeline
         tp        nodes that share each layer
         layout    how each layer is sharded: `{name: ColumnLinear, ...}`, default: the model's. `split_layers` says
-                  what to do with widths that are not a multiple of tp. A Dropout or batch norm of sharded features,
-                  between a ColumnLinear and a RowLinear, becomes a ShardedDropout or ShardedBatchNorm; a softmax,
-                  another norm or a layer with weights is refused there. The model's own code there is not checked: it
-                  must treat every feature by itself and draw no random numbers, so it must call neither F.softmax nor
-                  F.dropout
+                  what to do with widths that are not a multiple of tp. A Dropout or batch norm of sharded features or
+                  channels, between a Column layer and its Row layer, becomes a ShardedDropout or ShardedBatchNorm; a
+                  softmax, another norm or a layer with weights is refused there. The model's own code there is not
+                  checked: it must treat every feature by itself and draw no random numbers, so it must call neither
+                  F.softmax nor F.dropout
         sequence  True: between sharded layers, each node along "tp" has a slice of the positions: norms and dropout
                   are computed once instead of tp times, for the same number of words in messages
         axes      order of the axes in the mesh, outermost first. Nodes along the last one have consecutive ranks, so

@@ -70,7 +70,7 @@ def layout_of(model: Module, sequence: bool = False) -> Layout:
             return {"layer*.conv1": ColumnConv2d, "layer*.bn1": ShardedBatchNorm, "layer*.conv2": RowConv2d}
     raise ValueError(
         f"no layout is known for {type(model).__name__}, but for GPT, MLP, LeNet and ResNet: give one, "
-        "layout={name: ColumnLinear or RowLinear, ...}"
+        "layout={name: ColumnLinear, RowLinear, ColumnConv2d or RowConv2d, ...}"
     )
 
 

@@ -93,7 +93,9 @@ class RowLinear(Module):
         cut(self.weight, Shard("tp", comm.rank, comm.size, dim=1))
 
     def forward(self, x: Any) -> Tensor:
-        shares = F.linear(operand(x), self.weight)
+        x = operand(x)
+        check_share("RowLinear", x.shape, -1, self.weight)
+        shares = F.linear(x, self.weight)
         y = summed_sliced(shares, self.comm, 1) if self.sequence else summed(shares, self.comm)
         return y if self.bias is None else y + self.bias
 
@@ -102,6 +104,15 @@ def check_kind(name: str, layer: object, kind: type[Module]) -> None:
     """Raise TypeError unless the layer that `name` is to divide is one of the kind that it divides."""
     if not isinstance(layer, kind):
         raise TypeError(f"{name} divides a layer of type {kind.__name__}, got {type(layer).__name__}")
+
+
+def check_share(name: str, shape: tuple[int, ...], axis: int, weight: Tensor) -> None:
+    """Raise ValueError unless this axis of an array has as many features as this rank's share of the weight reads."""
+    if shape[axis] != weight.shape[1]:
+        raise ValueError(
+            f"a {name} reads this rank's {weight.shape[1]} features of axis {axis}, got an array of shape {shape}: "
+            f"divide the layer before it by {name.replace('Row', 'Column')}, or leave this one out of the layout"
+        )
 
 
 def cut(parameter: ModelTensor, shard: Shard) -> None:

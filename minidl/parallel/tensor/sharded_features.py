@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
 from minidl.nn import (
     BatchNorm1d,
     BatchNorm2d,
+    Conv2d,
     Dropout,
+    Flatten,
     GroupNorm,
     LayerNorm,
+    Linear,
     LogSoftmax,
     Module,
     Parameter,
@@ -21,10 +25,11 @@ from minidl.parallel.tensor.convolution import ColumnConv2d, RowConv2d, ShardedB
 from minidl.parallel.tensor.dropout import ShardedDropout
 from minidl.parallel.tensor.linear import ColumnLinear, RowLinear
 
-WAY_OUT = "give the ColumnLinear before it gather='always', and leave the linear layer behind it whole"
+WAY_OUT = "leave the layers before and behind it whole; a ColumnLinear before it may be divided with gather='always'"
+Sharded = set[tuple[int, int]]  # the axis of the features, -1 or the 1 of images, and how many there are in all
 
 
-def sharded_layers(model: Module, divided: Module, x: Any) -> dict[str, type[Module]]:
+def sharded_layers(model: Module, divided: Module, x: Any) -> dict[str, Any]:
     """The layout of the dropouts and batch norms that get sharded features: a share of one mask, of the channels.
 
     Parameters
@@ -38,8 +43,8 @@ def sharded_layers(model: Module, divided: Module, x: Any) -> dict[str, type[Mod
         ValueError    another layer needs all features of a sample, or has weights, but gets a share of the features; a
                       layer gets a share in one place and the whole in another. The message names the layer
     """
-    layers, widths, whole = dict(divided.named_modules()), set[int](), set[str]()
-    found: dict[str, type[Module]] = {}
+    layers, widths, whole = dict(divided.named_modules()), Sharded(), set[str]()
+    found: dict[str, Any] = {}
     own = {layer: [each for each in vars(layer).values() if isinstance(each, Parameter)] for layer in model.modules()}
     trained = {layer for layer, parameters in own.items() if any(each.requires_grad for each in parameters)}
     # A gradient is required by what was computed from sharded features, and by nothing else
@@ -53,14 +58,19 @@ def sharded_layers(model: Module, divided: Module, x: Any) -> dict[str, type[Mod
             replacement = _replacement(name, layer, args[0].shape, widths)
             found.update(replacement)
             if layer in trained and not replacement:
+                row = {Linear: "RowLinear", Conv2d: "RowConv2d"}.get(type(layer))
                 raise ValueError(
                     f"{name} cannot be divided: each rank would have a gradient of the weights of this "
-                    f"{type(layer).__name__} from its share of the features alone: {WAY_OUT}"
+                    f"{type(layer).__name__} from its share of the features alone: "
+                    f"{f'make it a {row} in the layout, or ' if row else ''}{WAY_OUT}"
                 )
         out = forward(*args, **options)
         if isinstance(now, (ColumnLinear, ColumnConv2d)) and now.gather != "always":
-            widths.add(out.shape[1 if isinstance(now, ColumnConv2d) else -1])
+            axis = 1 if isinstance(now, ColumnConv2d) else -1
+            widths.add((axis, out.shape[axis]))
             return out.detach().requires_grad_() * 1.0  # no leaf, so that it may be written in place
+        if type(layer) is Flatten and _sharded_axis(args[0].shape, widths) == 1 and out.ndim == 2:
+            widths.add((-1, out.shape[-1]))  # channel by channel
         return out.detach() if isinstance(now, (RowLinear, RowConv2d)) else out
 
     for name, layer in list(model.named_modules()):
@@ -71,20 +81,21 @@ def sharded_layers(model: Module, divided: Module, x: Any) -> dict[str, type[Mod
     return found
 
 
-def _replacement(name: str, layer: Module, shape: tuple[int, ...], widths: set[int]) -> dict[str, type[Module]]:
-    """What becomes of a layer whose input, computed from features of these widths, has that shape."""
-    features_are_last = shape[-1] in widths
+def _replacement(name: str, layer: Module, shape: tuple[int, ...], widths: Sharded) -> dict[str, Any]:
+    """What becomes of a layer whose input, computed from such features, has that shape."""
+    divided = _sharded_axis(shape, widths)
     if isinstance(layer, Dropout) and layer.p > 0:
-        if type(layer) is Dropout and features_are_last:
-            return {name: ShardedDropout}
+        if type(layer) is Dropout and divided is not None:
+            return {name: ShardedDropout if divided == -1 else partial(ShardedDropout, axis=divided)}
         raise ValueError(
             f"{name} is a {type(layer).__name__}, whose input of shape {shape} is divided: use a plain Dropout, "
             f"and name the divided axis in the layout, {name!r}: partial(ShardedDropout, axis=...)"
         )
-    if type(layer) in (BatchNorm1d, BatchNorm2d) and shape[1] in widths:
+    if divided is None:
+        return {}
+    if type(layer) in (BatchNorm1d, BatchNorm2d) and divided % len(shape) == 1:
         return {name: ShardedBatchNorm}
-    axis = _normalized_axis(layer)
-    if axis is not None and shape[axis] in widths:
+    if divided % len(shape) in (axis % len(shape) for axis in _normalized_axes(layer)):
         raise ValueError(
             f"{name} cannot be divided: {type(layer).__name__} needs all features of a sample, and a rank has a "
             f"share of them there: {WAY_OUT}"
@@ -92,13 +103,19 @@ def _replacement(name: str, layer: Module, shape: tuple[int, ...], widths: set[i
     return {}
 
 
-def _normalized_axis(layer: Module) -> int | None:
-    """The axis of which the layer needs the whole; None: it treats every number by itself, or is no such layer."""
+def _sharded_axis(shape: tuple[int, ...], widths: Sharded) -> int | None:
+    """The axis of which a rank has a share; None: the shape does not show it."""
+    possible = (1, -1) if len(shape) == 4 else (-1,)
+    return next((axis for axis in possible if (axis, shape[axis]) in widths), None)
+
+
+def _normalized_axes(layer: Module) -> Sequence[int]:
+    """The axes of which the layer needs the whole; none: it treats every number by itself, or is no such layer."""
     match layer:
         case Softmax() | LogSoftmax():
-            return layer.dim
+            return (layer.dim,)
         case GroupNorm():
-            return 1
+            return (1,)
         case LayerNorm():
-            return -1
-    return None
+            return range(-len(layer.normalized_shape), 0)
+    return ()

@@ -17,6 +17,7 @@ from minidl.parallel import Hybrid, Job, Pipeline, Serial, pipeline
 from minidl.parallel.tensor import (
     ColumnConv2d,
     ColumnLinear,
+    RowConv2d,
     RowLinear,
     ShardedBatchNorm,
     ShardedDropout,
@@ -290,14 +291,59 @@ def images_of_blobs() -> Splits:
     return Splits(*(Dataset(part.x[:, None, :, None] * np.ones(4), part.y) for part in blobs()))
 
 
+def two_convolutions(between: nn.Module) -> nn.Module:
+    """The images have as many pixels along each side as channels: 6."""
+    layers = nn.Conv2d(1, 6, (1, 3), padding=(0, 2)), between, nn.Conv2d(6, 3, 3), nn.Flatten(), nn.Linear(48, 3)
+    return nn.Sequential(nn.AdaptiveAvgPool2d((6, 4)), *layers).double()
+
+
+def test_a_dropout_of_divided_channels_has_one_nodes_mask_where_images_are_as_wide_as_they_have_channels():
+    job = small_job(model=partial(two_convolutions, nn.Dropout(0.3)), data=images_of_blobs, epochs=1)
+    assert_trains_as_one_node(job, hybrid(1, 1, 3, layout={"1": ColumnConv2d, "3": RowConv2d}))
+
+
+@pytest.mark.parametrize("between", [nn.Softmax(1), nn.LayerNorm((6, 6, 6), elementwise_affine=False)])
+def test_a_layer_that_needs_all_channels_is_refused_and_one_that_needs_all_columns_is_not(between: nn.Module):
+    layout = {"1": ColumnConv2d, "3": RowConv2d}
+    with pytest.raises(ValueError, match=r"2 cannot be divided: \w+ needs all features"):
+        Hybrid(tp=2, layout=layout).check(small_job(model=partial(two_convolutions, between), data=images_of_blobs), 2)
+    job = small_job(model=partial(two_convolutions, nn.Softmax(-1)), data=images_of_blobs, epochs=1)
+    assert_trains_as_one_node(job, hybrid(1, 1, 2, layout=layout))
+
+
+@pytest.mark.parametrize(
+    ("layout", "message"),
+    [
+        (
+            {"3": RowConv2d},
+            r"a RowConv2d reads this rank's 3 features of axis -3, .*: divide the layer before it by Col",
+        ),
+        ({"5": RowLinear}, r"a RowLinear reads this rank's 24 features of axis -1, .* before it by ColumnLinear, or"),
+        ({"1": ColumnConv2d}, "3 cannot be divided: .* this Conv2d .*: make it a RowConv2d in the layout"),
+        ({"1": ColumnConv2d, "5": RowLinear}, "3 cannot be divided: .* this Conv2d .*: make it a RowConv2d in the lay"),
+    ],
+)
+def test_half_a_pair_of_divided_layers_is_refused_with_the_other_half(layout: Any, message: str):
+    job = small_job(model=partial(two_convolutions, nn.ReLU()), data=images_of_blobs, epochs=1)
+    with pytest.raises((ValueError, cluster.ClusterError), match=message):
+        parallel.train(job, hybrid(1, 1, 2, layout=layout), 2, on="simulation")
+
+
 def test_an_own_network_of_convolutions_is_divided_up_to_its_linear_layer():
     def model() -> nn.Module:
         layers = nn.Conv2d(1, 6, 3, padding=1), nn.BatchNorm2d(6), nn.ReLU(), nn.AvgPool2d(2), nn.Flatten()
-        return nn.Sequential(*layers, nn.Linear(24, 3)).double()
+        return nn.Sequential(*layers, nn.Dropout(0.2), nn.BatchNorm1d(24), nn.Linear(24, 3)).double()
 
     job = small_job(model=model, data=images_of_blobs, epochs=1)
-    report = assert_trains_as_one_node(job, hybrid(1, 2, 3, layout={"0": ColumnConv2d, "5": RowLinear}))
-    assert report.strategy.layout["1"] is ShardedBatchNorm
+    report = assert_trains_as_one_node(job, hybrid(1, 2, 3, layout={"0": ColumnConv2d, "7": RowLinear}))
+    assert report.strategy.layout["1"] is report.strategy.layout["6"] is ShardedBatchNorm
+
+
+def test_without_stages_a_plan_has_the_masks_and_batch_norms_of_one_node():
+    model = partial(with_between, nn.BatchNorm1d(12), nn.Dropout(0.3))
+    job = small_job(model=model, epochs=1)
+    report = parallel.train(job, Hybrid(tp=3, layout={"0": ColumnLinear, "3": RowLinear}), 3, on="simulation")
+    assert_same_run(report, parallel.train(job, on="simulation"))
 
 
 @pytest.mark.parametrize(("loss", "gather"), [(None, "evaluation"), (squared_error, "evaluation"), (None, "always")])
