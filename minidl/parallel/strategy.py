@@ -16,6 +16,7 @@ from minidl.nn import Module
 from minidl.parallel.gradients import flat_vector as vector
 from minidl.parallel.job import Job
 from minidl.parallel.plan import ParallelPlan
+from minidl.parallel.run.partition import Partition
 from minidl.parallel.run.session import Session
 from minidl.tensor import Tensor
 
@@ -113,6 +114,10 @@ class Strategy:
         model to the bit. mesh: the plan's; `mesh.coordinates["pp"]` is this rank's place in its pipeline.
         """
         return job.build_model()
+
+    def partition_of(self, model: Module, mesh: Mesh[Communicator] | None) -> Partition:
+        """What this rank holds and updates of the model that `build` made; a server has no mesh."""
+        return Partition(model, mesh)
 
     def forward_and_backward(self, session: Session, batch: Batch) -> None:
         """Compute the gradients of the mean loss over these samples of the replica, for the strategies with servers.

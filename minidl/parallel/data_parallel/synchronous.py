@@ -9,8 +9,11 @@ from typing import ClassVar
 from minidl import random
 from minidl.arguments import one_of, real_number
 from minidl.cluster.algorithm import AllReduceAlgorithm
+from minidl.cluster.comm import Communicator
+from minidl.cluster.mesh import Mesh
 from minidl.compress import Compressor
 from minidl.data.loader import Batch
+from minidl.nn import Module
 from minidl.parallel.data_parallel.synchronized_batch_norm import backward_without_samples, synchronized
 from minidl.parallel.gradients import compressed
 from minidl.parallel.gradients.buckets import GradientBuckets
@@ -79,11 +82,17 @@ class Synchronous(Strategy):
         if self.compressor is not None:
             compressed.check(self.compressor, job)
 
+    def build(self, job: Job, mesh: Mesh[Communicator]) -> Module:
+        model = super().build(job, mesh)
+        if self.batch_norm == "local":
+            return model
+        group = mesh["dp"].split(0)  # of its own, apart from gradients under way
+        assert group is not None
+        return synchronized(model, group, self.algorithm)
+
     def run(self, session: Session) -> None:
         for parameter in session.parameters:
             parameter.copy_(session.comm.broadcast(parameter.numpy()))
-        if self.batch_norm == "synchronized":  # in a group of its own, apart from gradients under way
-            session.model = synchronized(session.model, session.comm.split(0), self.algorithm)
         gradients = self.gradients(session)
         epoch = -1
         for batch in session.batches():
@@ -105,9 +114,13 @@ class Synchronous(Strategy):
         elif self.batch_norm == "synchronized":
             backward_without_samples(session)
 
+    def overlaps(self, session: Session) -> bool:
+        """Whether messages travel during backward."""
+        return session.comm.network is not None if self.overlap is None else self.overlap
+
     def gradients(self, session: Session) -> GradientBuckets | CompressedGradients:
         """The object that sums the gradients over the nodes, compressed or not."""
-        overlap = session.comm.network is not None if self.overlap is None else self.overlap
+        overlap = self.overlaps(session)
         if self.compressor is None:
             return GradientBuckets(session.parameters, session.comm, self.bucket_mb, self.algorithm, overlap)
         name_of = {parameter: name for name, parameter in session.model.named_parameters()}

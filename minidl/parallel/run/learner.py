@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from minidl import optim
 from minidl.nn import Parameter
+from minidl.nn.shard import FlatShard
+from minidl.optim.layer_wise import LayerWise
 from minidl.parallel.job import Job
-from minidl.parallel.run.partition import Partition
-
-LAYERWISE = (optim.LARS, optim.LAMB)  # they need the norm of a whole parameter
-
-Slices = dict[Parameter, Parameter]
-"""The parameters of a slice of the flattened weights, by the whole parameters whose elements they hold."""
+from minidl.parallel.run.partition import Partition, Slices
 
 
 class Learner:
@@ -23,7 +19,7 @@ class Learner:
         partition   what the rank holds of the model, by name
         parameters  what the rank updates; if the model is split, all of the model, held or not, so that the groups
                     are those of the whole model
-        slices      on a server, the slice of each parameter that it holds; None: each parameter as it is
+        slices      where a rank updates a slice of each parameter, that slice; None: each parameter as it is
         samples     number of samples that the schedule counts as an epoch
 
     Attributes
@@ -36,7 +32,7 @@ class Learner:
         self._job = job
         self.optimizer = job.optimizer(parameters)
         sharded = [parameter for parameter in parameters if parameter.shard is not None]
-        if sharded and isinstance(self.optimizer, LAYERWISE):
+        if sharded and isinstance(self.optimizer, LayerWise):
             raise ValueError(
                 f"{type(self.optimizer).__name__} needs the norm of whole parameters, but this rank holds a shard of "
                 f"{partition.names[sharded[0]]}: choose an optimizer that treats every weight by itself"
@@ -67,15 +63,13 @@ class Learner:
 
 
 def slices_of(parameters: Sequence[Parameter], start: int, stop: int) -> Slices:
-    """Elements `start:stop` of the flattened parameters, as parameters; a whole one keeps its shape."""
+    """Elements `start:stop` of the flattened parameters, as parameters in the same memory; some are empty."""
     slices: Slices = {}
     first = 0
     for parameter in parameters:
-        inside = slice(max(start - first, 0), max(stop - first, 0))
-        values = parameter.numpy().reshape(-1)[inside].copy()
-        if len(values) == parameter.size:
-            values = values.reshape(parameter.shape)
-        if len(values):
-            slices[parameter] = Parameter(values, parameter.requires_grad)
+        begin, end = (min(max(edge - first, 0), parameter.size) for edge in (start, stop))
+        shard = FlatShard(parameter.shape, begin, end)
+        slices[parameter] = Parameter(shard.view(parameter.numpy()), parameter.requires_grad)
+        slices[parameter].shard = shard
         first += parameter.size
     return slices

@@ -20,6 +20,9 @@ from minidl.optim import Optimizer
 from minidl.optim.named_state import named_state
 from minidl.tensor import Tensor
 
+Slices = dict[Parameter, Parameter]
+"""The parameters of a slice of the flattened weights, by the whole parameters whose elements they hold."""
+
 IN_REPLICA = ("pp", "spatial", "tp")  # the axes of a mesh along which a replica is split
 
 
@@ -41,7 +44,10 @@ class Partition:
         names    maps each parameter and buffer of the whole model to its name
         held     the parameters and buffers that this rank holds, by name
         counted  its parameters, except those of which an earlier rank of the replica holds the same shard
+        slices   where the replicas share the weights out among them, what this one updates of each; else None
     """
+
+    slices: Slices | None = None
 
     def __init__(self, model: Module, mesh: Mesh[Communicator] | None = None) -> None:
         self._model = model
@@ -65,6 +71,11 @@ class Partition:
         self._trained = list(trained.values())
         self.counted = [tensor for name, tensor in trained.items() if self._rank in self._owners[name]]
         self._tied = [(tensor, stages) for name, tensor in trained.items() if len(stages := self._stages(name)) > 1]
+
+    @property
+    def is_shared_out(self) -> bool:
+        """Whether each replica has only a share of the state, so that all of them make a checkpoint together."""
+        return self.slices is not None
 
     @property
     def is_split(self) -> bool:

@@ -1,0 +1,7 @@
+"""Replicas that share the state of training out among them: optimizer, gradients, weights (ZeRO).
+
+sharded              the strategy
+shares               what each replica updates and keeps
+flat_group           the weights of several parameters as one vector, of which each rank owns a range
+scattered_gradients  gradient buckets whose sums are divided among the ranks
+"""
