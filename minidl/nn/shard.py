@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 from minidl.arguments import whole_number
@@ -127,11 +128,15 @@ class FlatShard:
     start: int
     stop: int
 
+    @property
+    def own_shape(self) -> tuple[int, ...]:
+        """The shape of this rank's elements."""
+        count = self.stop - self.start
+        return self.shape if count == prod(self.shape) else (count, *(1,) * (len(self.shape) - 1))
+
     def view(self, whole: Array) -> Array:
         """Return this rank's elements in the memory of the whole array."""
-        if self.stop - self.start == whole.size:
-            return whole
-        return whole.reshape(-1)[self.start : self.stop].reshape(-1, *(1,) * (len(self.shape) - 1))
+        return whole.reshape(-1)[self.start : self.stop].reshape(self.own_shape)
 
     def cut(self, whole: Array) -> Array:
         """Return a copy of this rank's elements."""

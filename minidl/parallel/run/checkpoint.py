@@ -114,7 +114,7 @@ class Checkpoint:
     def restore(self, model: Any, optimizer: Any, schedule: Any, names: Mapping[Any, str] | None = None) -> None:
         """Load the state into the three; if the model is split, only the parameters and shards that this rank holds.
 
-        names: of what the optimizer updates; None: that is the model's parameters.
+        model: or its partition. names: of what the optimizer updates; None: that is the model's parameters.
         The learning rate and the other options of the optimizer's groups become those of the checkpoint, not the job's.
         Raises CheckpointError if the checkpoint is of another model, optimizer or schedule: it lists all names and
         shapes that differ.

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate
+from math import prod
 
 from minidl.nn import Parameter
 from minidl.nn.shard import FlatShard
@@ -64,12 +66,17 @@ class Learner:
 
 def slices_of(parameters: Sequence[Parameter], start: int, stop: int) -> Slices:
     """Elements `start:stop` of the flattened parameters, as parameters in the same memory; some are empty."""
-    slices: Slices = {}
-    first = 0
-    for parameter in parameters:
-        begin, end = (min(max(edge - first, 0), parameter.size) for edge in (start, stop))
-        shard = FlatShard(parameter.shape, begin, end)
-        slices[parameter] = Parameter(shard.view(parameter.numpy()), parameter.requires_grad)
-        slices[parameter].shard = shard
-        first += parameter.size
-    return slices
+    shards = shards_of([parameter.shape for parameter in parameters], start, stop)
+    return {
+        parameter: Parameter(shard.view(parameter.numpy()), parameter.requires_grad)
+        for parameter, shard in zip(parameters, shards, strict=True)
+    }
+
+
+def shards_of(shapes: Sequence[tuple[int, ...]], start: int, stop: int) -> list[FlatShard]:
+    """What elements `start:stop` of arrays as one vector are of each of them."""
+    firsts = accumulate(map(prod, shapes), initial=0)
+    return [
+        FlatShard(shape, *(min(max(edge - first, 0), prod(shape)) for edge in (start, stop)))
+        for shape, first in zip(shapes, firsts, strict=False)
+    ]

@@ -5,7 +5,7 @@ If the model is not split, the partition is the whole, and nothing here sends a 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from math import hypot
 from typing import Any
 
@@ -159,6 +159,18 @@ class Partition:
         clip_grads_with_norm_(self._trained, max_norm, norm)
 
     # Whole arrays
+
+    def load_state_dict(self, state: Mapping[str, Array]) -> None:
+        """Take over what this rank holds of a state of the whole model, as `Module.load_state_dict`."""
+        self._model.load_state_dict(state)
+
+    def in_turn(self, parameters: Sequence[Parameter]) -> Iterable[Parameter]:
+        """The parameters, each with its weights when it is its turn; all ranks that share them out call it."""
+        return parameters
+
+    def examined(self) -> dict[str, Any]:
+        """The parameters at which this rank looks when a loss is not finite, by name."""
+        return {name: parameter for name, parameter in self._model.named_parameters() if parameter.held}
 
     def state_dict(self) -> dict[str, Array] | None:
         """The state of the whole model, as `Module.state_dict`: on the replica's first rank, else None."""

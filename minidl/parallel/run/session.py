@@ -161,7 +161,7 @@ class Session:
         self._resumed = checkpoint = leg.checkpoint
         if checkpoint is None:
             return
-        checkpoint.restore(self.model, self.optimizer, self.schedule, self.partition.names)
+        checkpoint.restore(self.partition, self.optimizer, self.schedule, self.partition.names)
         self.epoch, self.history = checkpoint.epoch, list(checkpoint.history)
         within: dict[str, Any] = {**(self.history[-1] if self.history else {}), "step": 0, **checkpoint.within_epoch}
         if "seconds" in within:
@@ -310,8 +310,11 @@ class Session:
         return mean
 
     def _count(self, mean: Tensor, batch: Batch) -> None:
-        check_finite(mean.item(), self.model, self.epoch + 1, self.step + 1, self.comm.rank, mean)
+        self._check_finite(mean.item(), self.epoch + 1, mean)
         self._epoch_record.count(mean.item(), batch.counted)
+
+    def _check_finite(self, value: float, epoch: int, loss: Tensor | None = None) -> None:
+        check_finite(value, self.model, epoch, self.step + 1, self.comm.rank, loss, self.partition.examined())
 
     # Minibatches
 
@@ -352,7 +355,7 @@ class Session:
         if seed is None:
             self._begin_schedule(len(range(self.replica, len(self.train), self.replicas)))
             if self._resumed is not None:  # the new optimizer and schedule go on from it too
-                self._resumed.restore(self.model, self.optimizer, self.schedule, self.partition.names)
+                self._resumed.restore(self.partition, self.optimizer, self.schedule, self.partition.names)
         while self.epoch < self._epochs:
             yield from self._one_pass(self._loader(own_minibatches, seed), None if seed is None else (seed, 0))
             self._keep_whole()
@@ -466,7 +469,8 @@ class Session:
     def result(self) -> RankRecord:
         """Return the record of this rank at the end of the run."""
         done = self._record
-        done.digest, done.bytes_sent = vector.digest(self.parameters), self.bytes_sent
+        done.digest = vector.digest(self.partition.in_turn(self.parameters))
+        done.bytes_sent = self.bytes_sent
         if self._epochs < self.job.epochs:
             return self.unfinished()
         if self._is_elastic:
@@ -541,9 +545,10 @@ class Session:
         self.model.eval()
         predict = partial(self.strategy.predict, self)
         mine = np.arange(len(self.test))[self.replica :: self.replicas]
-        test_loss, accuracy = evaluate(self.job, predict, self.test, mine, comm, self.algorithm, self.plan.tp)
+        most = -(-len(self.test) // self.replicas) if self.partition.is_shared_out else len(mine)
+        test_loss, accuracy = evaluate(self.job, predict, self.test, mine, comm, self.algorithm, self.plan.tp, most)
         if not math.isfinite(test_loss) and has_labels(self.job, self.test):
-            check_finite(test_loss, self.model, self.epoch, self.step + 1, comm.rank)  # after the epoch's last update
+            self._check_finite(test_loss, self.epoch)  # after the epoch's last update
         row = HistoryRow(
             epoch=self.epoch,
             loss=float(loss_sum / seen) if seen else math.nan,

@@ -32,22 +32,33 @@ class ScatteredGradients(GradientBuckets):
         comm       communicator of the ranks
         algorithm  "ordered": sums are in the order of the ranks; "auto": round the ring
         overlap    whether messages travel during backward
-        keep       whether the parameters keep the gradients of this rank's samples until the update; False: they are
-                   released as soon as they have been sent
+        stage      1: the parameters keep the gradients of this rank's samples until the update; 2 and 3: they are
+                   released as soon as they have been sent, during backward; 3: when `completed` is called
     """
 
     def __init__(
-        self, groups: Sequence[FlatGroup], comm: Communicator, algorithm: AllReduceAlgorithm, overlap: bool, keep: bool
+        self, groups: Sequence[FlatGroup], comm: Communicator, algorithm: AllReduceAlgorithm, overlap: bool, stage: int
     ) -> None:
         self.comm, self.algorithm, self.overlap = comm, algorithm, overlap
-        self._groups, self._keep = groups, keep
+        self._groups, self._stage, self._is_last = groups, stage, False
         self.buckets = [list(group.parameters) for group in groups]
         self._slices = {whole: own for group in groups for whole, own in group.slices.items()}
         self._order = InBackwardOrder(self.buckets, self._reduce)
         self._used: list[bool] = []
         self._travelling: deque[tuple[FlatGroup, Array | None, Callable[[], Array]]] = deque()
 
+    def begin(self) -> None:
+        self._is_last = True
+        if self._stage == 2 or (self._stage == 1 and self.overlap):
+            self._order.watch()
+
+    def completed(self, count: int) -> None:
+        """Backward has completed the gradients of that number of groups; in the last micro-batch they are sent."""
+        if self._is_last:
+            self._order.release_until(count)
+
     def finish(self) -> None:
+        self._is_last = False
         self._order.release_rest()
         self._order.restart()
         while self._travelling:
@@ -63,7 +74,7 @@ class ScatteredGradients(GradientBuckets):
         group, bucket = self._groups[i], self.buckets[i]
         self._used += [parameter.grad is not None for parameter in bucket]
         whole = gradient(bucket)
-        if self._keep:
+        if self._stage == 1:
             set_gradient(bucket, whole)
         else:
             for parameter in bucket:
@@ -71,7 +82,8 @@ class ScatteredGradients(GradientBuckets):
             while len(self._travelling) >= IN_FLIGHT:
                 self._arrive()
         is_hidden = self.overlap and i < len(self.buckets) - 1  # the last one begins when backward is done
-        self._travelling.append((group, whole if self._keep else None, self._begin(whole, f"bucket {i}", is_hidden)))
+        wait = self._begin(whole, f"bucket {i}", is_hidden)
+        self._travelling.append((group, whole if self._stage == 1 else None, wait))
 
     def _begin(self, whole: Array, label: str, is_hidden: bool) -> Callable[[], Array]:
         """Start the reduce-scatter; the function that is returned waits for this rank's range of the sum."""
