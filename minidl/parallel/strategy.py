@@ -88,8 +88,8 @@ class Strategy:
         resumes_from     from what the others go on when a node has died, with `train(elastic=True)`
                          "step"        all nodes have the same weights after each update
                          "mean"        they have weights of their own, and go on from the survivors' mean
-                         "checkpoint"  a dead node's weights are lost, as where the model is split; new nodes take the
-                                       places of the dead, and all go on from the last checkpoint
+                         "checkpoint"  what only a dead node had is lost, as where the model is split; new nodes take
+                                       the places of the dead, and all go on from the last checkpoint
                          ""            the run cannot go on
     """
 

@@ -54,7 +54,7 @@ def check_finite(
         kind = "gradient"
         name = _first_not_finite((name, p.grad) for name, p in looked_at.items() if p.grad is not None)
     finite = "weights" if loss is None else "weights and gradients"
-    here = "" if looked_at == parameters else " of this rank's partition"
+    here = "" if all(looked_at.get(name) is p for name, p in parameters.items()) else " of this rank's partition"
     where = f"the first {kind}{here} that is not finite is that of {name}"
     if name is None:
         where = f"all {finite}{here} are finite"

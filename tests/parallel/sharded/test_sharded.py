@@ -81,9 +81,10 @@ def test_norms_are_those_of_whole_parameters(optimizer, stage):
     assert np.abs(weights(reports[1]) - weights(unclipped)).max() > 1e-5
 
 
-@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize("stage", [2, 3])
 def test_on_processes_with_overlap_a_run_has_the_bits_of_a_simulated_one(stage):
-    job, strategy = small_job(model=Tied, optimizer=adamw), Sharded(stage=stage, algorithm="ordered", overlap=True)
+    job = small_job(model=Tied, optimizer=adamw, epochs=2)
+    strategy = Sharded(stage=stage, algorithm="ordered", overlap=True)
     assert parallel.train(job, strategy, 2).digests == parallel.train(job, strategy, 2, "simulation").digests
 
 
@@ -217,7 +218,7 @@ def test_the_ranges_of_all_nodes_are_the_weights():
     [
         ({"stage": 4}, "Sharded: stage must be from 1 to 3, got 4"),
         ({"stage": 0}, "Sharded: stage must be from 1 to 3, got 0"),
-        ({"algorithm": "tree"}, 'Sharded: algorithm must be "auto" or "ordered", got "tree"'),
+        ({"algorithm": "tree"}, "Sharded: algorithm must be 'auto' or 'ordered', got 'tree'"),
     ],
 )
 def test_wrong_settings_are_refused(settings, sentence):
@@ -226,7 +227,7 @@ def test_wrong_settings_are_refused(settings, sentence):
 
 
 def test_more_nodes_than_weights_are_refused():
-    job = small_job(model=lambda: nn.Linear(5, 3).double(), batch_size=30)
+    job = small_job(model=lambda: nn.Sequential(nn.Linear(5, 3)).double(), batch_size=30)
     with pytest.raises(ValueError, match="19 nodes are more than the 18 weights"):
         Sharded().check(job, 19)
     parallel.train(job, Sharded(stage=3, algorithm="ordered"), 18, "simulation")
@@ -265,7 +266,7 @@ class Returning(Lying):
 
 
 def test_stage_3_refuses_a_model_that_is_not_the_sum_of_its_stages():
-    with pytest.raises(ValueError, match="Whole.*define stages.*or use stage=2"):
+    with pytest.raises(ValueError, match=r"Whole.*define stages.*or use stage=2"):
         Sharded(stage=3).check(small_job(model=Whole), 2)
     for model, said in ((Lying, r"does not hold 1\.weight"), (Returning, "stage 0 of the model returns weights")):
         job = small_job(model=lambda model=model: model(nn.Linear(5, 3), nn.Linear(3, 3)).double())
@@ -283,7 +284,12 @@ def test_a_module_given_as_the_model_is_left_as_it_is():
     assert all((array == before[name]).all() for name, array in model.state_dict().items())
 
 
-def test_stage_3_says_whose_weights_are_not_finite():
-    job = small_job(optimizer=partial(optim.SGD, lr=1e200), schedule=None)
+class Ruining(optim.SGD):
+    def update(self, data, gradient, state, group):
+        data[...] = np.nan
+
+
+def test_stage_3_names_weights_that_are_not_finite():
+    job = small_job(optimizer=partial(Ruining, lr=0.1))
     with pytest.raises(parallel.NonFiniteLoss, match="of this rank's partition that is not finite is that of "):
         parallel.train(job, Sharded(stage=3), 2, "simulation")
