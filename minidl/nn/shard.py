@@ -66,9 +66,11 @@ class Shard:
         >>> half.taken_from(np.arange(6), (3,)), half.taken_from(np.arange(3), (3,))
         (array([3, 4, 5]), array([0, 1, 2]))
         """
-        whole = list(shape)
-        whole[self.dim] *= self.count
-        return self.cut(array) if array.shape == tuple(whole) else array
+        return self.cut(array) if array.shape == self.whole_shape(shape) else array
+
+    def whole_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the shape of the whole array, from that of the shard."""
+        return (*shape[: self.dim], shape[self.dim] * self.count, *shape[self.dim + 1 :])
 
     def join(self, shards: Sequence[Array]) -> Array:
         """Return the whole array of the shards 0, 1, ..., count - 1.
@@ -145,6 +147,10 @@ class FlatShard:
     def taken_from(self, array: Array, shape: tuple[int, ...]) -> Array:
         """Return this rank's elements of an array for the whole parameter; any other array as it is."""
         return self.cut(array) if array.shape == self.shape else array
+
+    def whole_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the shape of the whole array."""
+        return self.shape
 
     def join(self, shards: Sequence[Array]) -> Array:
         """Return the whole array of all ranks' elements, in order."""

@@ -8,7 +8,7 @@ update, and their records; the next launch begins from these:
     "mean"   nodes have weights of their own: all go on from the mean of the survivors' weights, momenta and statistics,
              at the step of the slowest
 
-If the model is split, or the optimizer's state, the survivors lack the dead node's part, and return only their number
+If the model is split, or the optimizer's state, the survivors lack the dead node's share, and return only their number
 of updates:
 
     "checkpoint"   new nodes take the places of the dead, and all go on from the last checkpoint, to the same bits

@@ -92,7 +92,7 @@ def cut(parameters: Sequence[Parameter], comm: Communicator) -> None:
 
 def _divided(parameters: Sequence[Parameter], comm: Communicator) -> tuple[list[FlatShard], list[range], range]:
     """This rank's elements of each parameter; all ranks' ranges, and this rank's."""
-    shapes = [p.shard.shape if isinstance(p.shard, FlatShard) else p.shape for p in parameters]
+    shapes = [p.shape if p.shard is None else p.shard.whole_shape(p.shape) for p in parameters]
     ranges = split(range(sum(map(prod, shapes))), comm.size)
     own = ranges[comm.rank]
     return shards_of(shapes, own.start, own.stop), ranges, own

@@ -15,10 +15,12 @@ from minidl.cluster.algorithm import AllReduceAlgorithm
 from minidl.cluster.collectives.partition import split
 from minidl.cluster.comm import Communicator
 from minidl.kernels import Array
+from minidl.nn import Parameter
 from minidl.parallel.gradients.backward_order import InBackwardOrder
 from minidl.parallel.gradients.buckets import GradientBuckets
 from minidl.parallel.gradients.flat_vector import gradient, set_gradient
 from minidl.parallel.sharded.flat_group import FlatGroup
+from minidl.tensor import Tensor
 
 IN_FLIGHT = 2
 """Buckets that travel at a time where they are to be released: one that is summed, and one that is filled."""
@@ -41,8 +43,8 @@ class ScatteredGradients(GradientBuckets):
     ) -> None:
         self.comm, self.algorithm, self.overlap = comm, algorithm, overlap
         self._groups, self._stage, self._is_last = groups, stage, False
-        self.buckets = [list(group.parameters) for group in groups]
-        self._slices = {whole: own for group in groups for whole, own in group.slices.items()}
+        self.buckets = [[*group.parameters] for group in groups]
+        self._slices: dict[Tensor, Parameter] = {whole: own for group in groups for whole, own in group.slices.items()}
         self._order = InBackwardOrder(self.buckets, self._reduce)
         self._used: list[bool] = []
         self._travelling: deque[tuple[FlatGroup, Array | None, Callable[[], Array]]] = deque()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any
 
@@ -26,7 +26,12 @@ class Shares(Partition):
         groups  of its parameters; frozen ones may be in none
         comm    communicator of the replicas
         units   where each unit of the model has its weights only while it computes; None: all have theirs
+
+    Attributes
+        completed   what units call when backward has completed gradients, as `ScatteredGradients.completed`
     """
+
+    completed: Callable[[int], None]
 
     def __init__(
         self, model: Module, groups: Sequence[FlatGroup], comm: Communicator, units: Units | None = None

@@ -20,7 +20,7 @@ from minidl.parallel.pipeline.handover import separate, tensors_of
 from minidl.parallel.run.session import Session
 from minidl.parallel.sharded.flat_group import FlatGroup, cut
 from minidl.recomputation import checkpoint
-from minidl.tensor import backward
+from minidl.tensor import Tensor, backward
 
 ALIGNMENT = 64
 """Bytes: every group begins at a multiple of a cache line."""
@@ -102,7 +102,9 @@ class Units:
         """
         n, has_samples = len(self._segments), len(batch.x) > 0
         units = self._gathered([*range(n), *reversed(range(n))])
-        alive, x, gradients = [], batch.x, None
+        x: Any = batch.x
+        alive: list[tuple[Any, list[Tensor]]] = []
+        gradients: list[Array | None] | None = None
         session.comm.mark("forward")
         for unit in islice(units, n):
             if has_samples:
@@ -111,6 +113,7 @@ class Units:
                 if unit == n - 1:
                     x = session.mean_loss(x, batch) * batch.weight
                 alive.append((x, inputs))
+        x = None  # backward releases the graphs, one unit after the other
         session.comm.mark("backward")
         earlier = {parameter: parameter.grad for parameter in self._tied}
         for parameter in self._tied:
@@ -193,7 +196,7 @@ def _backward(output: Any, inputs: list[Any], gradients: list[Array | None] | No
     if gradients is None:
         backward(outputs or [output])
     elif reached := [(tensor, g) for tensor, g in zip(outputs, gradients, strict=True) if g is not None]:
-        backward(*map(list, zip(*reached, strict=True)))
+        backward([tensor for tensor, _ in reached], [g for _, g in reached])
     return [leaf.grad for leaf in inputs if leaf.requires_grad]
 
 
