@@ -314,7 +314,8 @@ class Session:
         self._epoch_record.count(mean.item(), batch.counted)
 
     def _check_finite(self, value: float, epoch: int, loss: Tensor | None = None) -> None:
-        check_finite(value, self.model, epoch, self.step + 1, self.comm.rank, loss, self.partition.examined())
+        if not math.isfinite(value):  # first, for `examined` walks over the model
+            check_finite(value, self.model, epoch, self.step + 1, self.comm.rank, loss, self.partition.examined())
 
     # Minibatches
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from minidl import kernels
 from minidl.arguments import one_of, whole_number
+from minidl.cluster.algorithm import AllReduceAlgorithm
 from minidl.cluster.comm import Communicator
 from minidl.cluster.mesh import Mesh
 from minidl.compress import Compressor
@@ -75,8 +76,13 @@ class Sharded(Synchronous):
         sections 5 and 7; Zhao et al., PyTorch FSDP (arXiv:2304.11277), section 3, for units and their flat vectors.
     """
 
-    compressor: Compressor | None = field(default=None, init=False, repr=False)
     stage: int = 1
+    bucket_mb: float = field(default=1.0, kw_only=True)  # by name, so that Sharded(3) is stage 3
+    algorithm: AllReduceAlgorithm = field(default="auto", kw_only=True)
+    compressor: Compressor | None = field(default=None, init=False, repr=False)
+    overlap: bool | None = field(default=None, kw_only=True)
+    accumulate: int = field(default=1, kw_only=True)
+    batch_norm: str = field(default="local", kw_only=True)
     is_resumable: ClassVar[bool] = True
     resumes_from: ClassVar[str] = "checkpoint"
 

@@ -226,6 +226,10 @@ def test_wrong_settings_are_refused(settings, sentence):
         Sharded(**settings)
 
 
+def test_the_stage_is_the_setting_without_a_name():
+    assert (Sharded(2).stage, Sharded(2).bucket_mb) == (2, 1.0)
+
+
 def test_more_nodes_than_weights_are_refused():
     job = small_job(model=lambda: nn.Sequential(nn.Linear(5, 3)).double(), batch_size=30)
     with pytest.raises(ValueError, match="19 nodes are more than the 18 weights"):
