@@ -56,8 +56,8 @@ class Elastic:
 
     Parameters
         rejoin     True: at the beginning of the next epoch new nodes take the places of the dead, and the run goes on
-                   with as many as at first. False: the run goes on with the others. With Pipeline, new nodes always
-                   join, and at once
+                   with as many as at first. False: the run goes on with the others. With Pipeline,
+                   Hybrid and Sharded, new nodes always join, and at once
         min_nodes  least number of nodes to go on with; with fewer, the failure is raised
         restarts   number of deaths that a run survives; the next one is raised
 

@@ -41,7 +41,8 @@ class Learner:
             )
         if slices is not None:
             for group in self.optimizer.param_groups:
-                group["params"] = [slices[whole] for whole in group["params"] if whole in slices]
+                mine = (p for p in group["params"] if p in slices or p not in partition.names)  # one of the loss stays
+                group["params"] = [slices.get(parameter, parameter) for parameter in mine]
         self.schedule = job.build_schedule(self.optimizer, samples)
         self._schedule_steps = 0  # of this schedule, in this run
 

@@ -185,7 +185,10 @@ class Partition:
         if not self.is_split:
             return mine
         state = self.whole(mine["state"])
-        return None if state is None else {"state": state, "param_groups": mine["param_groups"]}
+        if state is None:
+            return None
+        outside = {name: values for name, values in mine["state"].items() if name not in self._owners}  # of the loss
+        return {"state": state | outside, "param_groups": mine["param_groups"]}
 
     def whole(self, values: Mapping[str, Any]) -> dict[str, Any] | None:
         """Gather what the ranks keep of each parameter, one at a time: on the replica's first rank, else None.

@@ -47,7 +47,7 @@ class Sharded(Synchronous):
                     2   ... and the gradients
                     3   ... and the weights. Each stage of the model (`nn.Stage`) with weights, or segment of
                         `nn.checkpointing`, is a unit. Its weights are gathered before its forward and again before its
-                        backward, those of the next unit meanwhile, and released after it
+                        backward, with `overlap` while the unit before it computes, and released after it
         bucket_mb   size of a bucket of gradients, in megabytes; each is divided among the nodes. Larger buckets make
                     fewer messages, and need more memory while they travel. In stage 3 a bucket is a unit's
         algorithm   "auto": gradients are summed round a ring; "ordered": in the order of the nodes, which gives the
@@ -147,7 +147,9 @@ class Sharded(Synchronous):
 
     def predict(self, session: Session, x: Array) -> Tensor | None:
         units = shares_of(session).units
-        return super().predict(session, x) if units is None else units.predict(x)
+        if units is not None:
+            return units.predict(x)
+        return super().predict(session, x) if len(x) else None
 
     def gradients(self, session: Session) -> ScatteredGradients:
         shares = shares_of(session)

@@ -12,7 +12,7 @@ from minidl import functional as F
 from minidl.data import Dataset, Splits
 from minidl.parallel import Sharded, Synchronous
 from minidl.parallel.sharded.flat_group import FlatGroup
-from tests.parallel.jobs import blobs, normalized, small_job, two_groups, two_layers, weights
+from tests.parallel.jobs import blobs, momentum_sgd, normalized, small_job, two_groups, two_layers, weights
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -146,14 +146,33 @@ def test_when_a_node_dies_an_elastic_run_goes_on_from_the_checkpoint(stage, tmp_
     assert report.digests == whole.digests
 
 
+class OfSamples(nn.Tanh):
+    """Refuses an empty batch, as layers that reshape do."""
+
+    def forward(self, x):
+        assert len(x)
+        return super().forward(x)
+
+
 @pytest.mark.parametrize("stage", STAGES)
 def test_nodes_evaluate_together_though_one_has_a_batch_less(stage, monkeypatch):
-    monkeypatch.setattr("minidl.parallel.run.evaluation.EVALUATION_BATCH", 5)  # 30 test samples: 10 for each
-    data = blobs()
-    data = Splits(data.train, Dataset(data.test.x[:16], data.test.y[:16]))  # 6, 5 and 5
-    truth = parallel.train(small_job(data=data), Synchronous(algorithm="ordered"), 3, "simulation")
-    report = parallel.train(small_job(data=data), Sharded(stage=stage, algorithm="ordered"), 3, "simulation")
+    monkeypatch.setattr("minidl.parallel.run.evaluation.EVALUATION_BATCH", 5)
+    data = blobs(34)  # the third node has no sample of the last minibatch
+    data = Splits(data.train, Dataset(data.test.x[:16], data.test.y[:16]))  # 6, 5 and 5 samples
+    job = small_job(model=lambda: nn.Sequential(nn.Linear(5, 8), OfSamples(), nn.Linear(8, 3)).double(), data=data)
+    truth = parallel.train(job, Synchronous(algorithm="ordered"), 3, "simulation")
+    report = parallel.train(job, Sharded(stage, algorithm="ordered"), 3, "simulation")
     assert report.history[-1]["test_loss"] == truth.history[-1]["test_loss"]
+
+
+def test_a_parameter_of_the_loss_is_trained():
+    scale = nn.Parameter(np.array(0.7))
+    with_scale = lambda parameters: momentum_sgd([*parameters, scale])  # noqa: E731
+    job = small_job(loss=lambda outputs, y: F.cross_entropy(outputs * scale, y), optimizer=with_scale)
+    reports = [parallel.train(job, each, 1, "simulation") for each in (Synchronous(), Sharded(2), Sharded(3))]
+    for report in reports[1:]:
+        assert report.digests == reports[0].digests
+        assert report.checkpoint.optimizer["state"].keys() == reports[0].checkpoint.optimizer["state"].keys()
 
 
 # ---- bytes ----
