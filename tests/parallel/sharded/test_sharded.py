@@ -146,6 +146,30 @@ def test_when_a_node_dies_an_elastic_run_goes_on_from_the_checkpoint(stage, tmp_
     assert report.digests == whole.digests
 
 
+class Mixed(nn.Sequential):
+    """Weights of two types and of none."""
+
+    def __init__(self, dtype):
+        super().__init__(nn.Linear(5, 8).to(dtype), nn.Tanh(), nn.Linear(8, 3).to(dtype))
+        self.empty, self.gain = nn.Parameter(np.zeros((0, 3))), nn.Parameter(np.full(4, 0.3))
+
+    def stages(self):
+        first, tanh, last = list(self)[:3]
+        scaled = nn.Stage(lambda x: tanh(first(x)) * self.gain.sum().to(first.weight.dtype), first, self.gain)
+        return [scaled, nn.Stage(last, last, self.empty)]
+
+    def forward(self, x):
+        return nn.run_stages(self.stages(), x)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
+def test_a_model_of_several_types_ends_with_the_same_bits(dtype):
+    job = small_job(model=partial(Mixed, dtype), data=partial(blobs, dtype=dtype))
+    truth = parallel.train(job, Synchronous(algorithm="ordered"), 3, "simulation")
+    for stage in STAGES:
+        assert parallel.train(job, Sharded(stage, algorithm="ordered"), 3, "simulation").digests == truth.digests
+
+
 class OfSamples(nn.Tanh):
     """Refuses an empty batch, as layers that reshape do."""
 
