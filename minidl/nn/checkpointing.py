@@ -58,7 +58,10 @@ def checkpointing(model: _M, segments: int | Sequence[Segment] | None = None, *,
     if segments is not None and every is not None:
         raise ValueError("checkpointing: give the number of segments or the stages of each (every=), not both")
     count = len(model.stages())
-    _check_forward(type(model))
+    try:
+        check_stages(type(model))
+    except ValueError as error:
+        raise ValueError(f"checkpointing: {error}") from None
     if every is not None:
         chosen = every_k(count, every)
     elif segments is None or not isinstance(segments, Sequence):
@@ -98,14 +101,14 @@ def bypasses_checkpointing(model: Module) -> bool:
     return any(isinstance(vars(each).get("forward"), CheckpointedForward) for each in {*model.modules()} - called)
 
 
-def _check_forward(model: type[Module]) -> None:
+def check_stages(model: type[Module]) -> None:
     """Raise ValueError if a class overrides forward but inherits stages."""
     for cls in model.__mro__:
         if "stages" in vars(cls):
             return
         if "forward" in vars(cls):
             raise ValueError(
-                f"checkpointing: {cls.__name__} defines forward but inherits stages, which may compute something else: "
+                f"{cls.__name__} defines forward but inherits stages, which may compute something else: "
                 "define stages, too"
             )
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any, Self
 
-from minidl.nn.shard import Shard
+from minidl.nn.shard import FlatShard, Shard
 from minidl.tensor import Tensor
 
 on_new: ContextVar[Callable[[Any], None] | None] = ContextVar("minidl_on_new", default=None)
@@ -18,20 +18,20 @@ class ModelTensor(Tensor):
 
     Attributes
         held     whether this rank has its values; False for what `nn.building` left out
-        shard    the `Shard` that this rank holds; None: the whole
+        shard    the `Shard` or `FlatShard` that this rank holds; None: the whole
     """
 
     __slots__ = ("shard",)
 
     held = True
     _left_out = False  # not held, and no open block of `nn.building` will make it
-    shard: Shard | None
+    shard: Shard | FlatShard | None
 
     def __init__(self, data: Any, requires_grad: bool = False, **options: Any) -> None:
         super().__init__(data, requires_grad, **options)
         self.shard = None
 
-    def cut(self, shard: Shard) -> Self:
+    def cut(self, shard: Shard | FlatShard) -> Self:
         """Keep only this rank's shard of the values and the gradient; returns self.
 
         A parameter without values, within `nn.building`, keeps its whole shape until its shard is made at the end.

@@ -1,9 +1,10 @@
-"""Shard: the share of a parameter that a rank holds, where the ranks along one axis of the mesh divide it."""
+"""Shard, FlatShard: the share of a parameter that a rank holds, of one of its dimensions or of all its elements."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 from minidl.arguments import whole_number
@@ -65,9 +66,11 @@ class Shard:
         >>> half.taken_from(np.arange(6), (3,)), half.taken_from(np.arange(3), (3,))
         (array([3, 4, 5]), array([0, 1, 2]))
         """
-        whole = list(shape)
-        whole[self.dim] *= self.count
-        return self.cut(array) if array.shape == tuple(whole) else array
+        return self.cut(array) if array.shape == self.whole_shape(shape) else array
+
+    def whole_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the shape of the whole array, from that of the shard."""
+        return (*shape[: self.dim], shape[self.dim] * self.count, *shape[self.dim + 1 :])
 
     def join(self, shards: Sequence[Array]) -> Array:
         """Return the whole array of the shards 0, 1, ..., count - 1.
@@ -102,3 +105,57 @@ class Shard:
                 f"(blocks={self.blocks}, count={self.count}): make it {-(-shape[self.dim] // divisor) * divisor} wide, "
                 "or divide it by another number of ranks"
             )
+
+
+@dataclass(frozen=True)
+class FlatShard:
+    """Elements `start:stop` of an array as one vector: what a range that crosses parameters has of one of them.
+
+    Parameters
+        shape         of the whole array
+        start, stop   elements in C order; equal numbers: none
+
+    A shard of all elements has the shape of the whole, another one a single long dimension: (k, 1) of a matrix, so that
+    rules that treat vectors and matrices differently go on doing so.
+
+    >>> import numpy as np
+    >>> FlatShard((2, 3), 1, 5).cut(np.arange(6).reshape(2, 3))
+    array([[1],
+           [2],
+           [3],
+           [4]])
+    """
+
+    shape: tuple[int, ...]
+    start: int
+    stop: int
+
+    @property
+    def own_shape(self) -> tuple[int, ...]:
+        """The shape of this rank's elements."""
+        count = self.stop - self.start
+        return self.shape if count == prod(self.shape) else (count, *(1,) * (len(self.shape) - 1))
+
+    def view(self, whole: Array) -> Array:
+        """Return this rank's elements in the memory of the whole array."""
+        return whole.reshape(-1)[self.start : self.stop].reshape(self.own_shape)
+
+    def cut(self, whole: Array) -> Array:
+        """Return a copy of this rank's elements."""
+        return self.view(whole).copy()
+
+    def taken_from(self, array: Array, shape: tuple[int, ...]) -> Array:
+        """Return this rank's elements of an array for the whole parameter; any other array as it is."""
+        return self.cut(array) if array.shape == self.shape else array
+
+    def whole_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the shape of the whole array."""
+        return self.shape
+
+    def join(self, shards: Sequence[Array]) -> Array:
+        """Return the whole array of all ranks' elements, in order."""
+        whole: Any = array_module(shards[0]).concatenate([shard.reshape(-1) for shard in shards])
+        return whole.reshape(self.shape)
+
+    def check(self, shape: tuple[int, ...]) -> None:
+        """Every array can be divided."""

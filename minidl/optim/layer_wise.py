@@ -2,19 +2,64 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from math import sqrt
 from typing import Any
 
 from ml_dtypes import finfo
 
 from minidl import kernels
 from minidl.kernels import Array
-from minidl.optim.optimizer import Optimizer, check_betas, check_not_negative, zeros_like
+from minidl.optim.optimizer import Due, Optimizer, check_betas, check_not_negative, zeros_like
 from minidl.optim.state_dict import Group
 from minidl.tensor import Tensor
 
 
-class LARS(Optimizer):
+class LayerWise(Optimizer):
+    """Base of LARS and LAMB: each parameter's step has a direction, and a length that depends on two norms.
+
+    Attributes
+        sum_over_ranks  where each rank updates a slice of every parameter: adds up what the ranks give for each of
+                        their slices, the squares of both norms; None: the parameters are whole
+    """
+
+    sum_over_ranks: Callable[[dict[Tensor, list[float]]], dict[Tensor, list[float]]] | None = None
+
+    @abstractmethod
+    def direction(self, data: Array, gradient: Array, state: dict[str, Any], group: Group) -> Array:
+        """Return the direction of the step."""
+
+    @abstractmethod
+    def apply(
+        self, data: Array, direction: Array, state: dict[str, Any], group: Group, norm: float, of_direction: float
+    ) -> None:
+        """Change `data` and `state`; norm: of the whole parameter. Both norms are 0 where the length shall be lr."""
+
+    def update(self, data: Array, gradient: Array, state: dict[str, Any], group: Group) -> None:
+        direction = self.direction(data, gradient, state, group)
+        self.apply(data, direction, state, group, *_norms(data, direction, group))
+
+    def update_each(self, due: Iterator[Due]) -> None:
+        if self.sum_over_ranks is None:
+            super().update_each(due)
+            return
+        steps = [(each, self.direction(each.data, g, state, group), state, group) for each, g, state, group in due]
+        squares = {each: [x * x for x in _norms(each.data, step, group)] for each, step, _, group in steps}
+        sums = self.sum_over_ranks(squares)  # once for all
+        for each, step, state, group in steps:
+            self.apply(each.data, step, state, group, *map(sqrt, sums[each]))
+            each.increment_version()
+
+
+def _norms(data: Array, direction: Array, group: Group) -> tuple[float, float]:
+    if data.ndim < 2 and group["exclude_1d"]:
+        return 0.0, 0.0
+    kernel = kernels.current()
+    return kernel.l2_norm(data), kernel.l2_norm(direction)
+
+
+class LARS(LayerWise):
     """Layer-wise adaptive rate scaling: each layer's step is proportional to the norm of its weights.
 
         ratio = trust_coefficient |w| / (|g| + weight_decay |w|)          (1 where |w| or |g| is 0)
@@ -71,19 +116,21 @@ class LARS(Optimizer):
     def new_state(self, data: Array, group: Group) -> dict[str, Any]:
         return {"momentum_buffer": zeros_like(data)}
 
-    def update(self, data: Array, gradient: Array, state: dict[str, Any], group: Group) -> None:
-        kernel = kernels.current()
+    def direction(self, data: Array, gradient: Array, state: dict[str, Any], group: Group) -> Array:
+        return gradient
+
+    def apply(
+        self, data: Array, direction: Array, state: dict[str, Any], group: Group, norm: float, of_direction: float
+    ) -> None:
         weight_decay, ratio = group["weight_decay"], 1.0
-        if data.ndim > 1 or not group["exclude_1d"]:
-            weight_norm, gradient_norm = kernel.l2_norm(data), kernel.l2_norm(gradient)
-            if weight_norm and gradient_norm:
-                ratio = group["trust_coefficient"] * weight_norm / (gradient_norm + weight_decay * weight_norm)
-        rate, factor = _within_type(group["lr"] * ratio, gradient)
-        gradient = _enlarged(gradient, factor)
-        kernel.lars(data, gradient, state["momentum_buffer"], rate, group["momentum"], weight_decay * factor)
+        if norm and of_direction:
+            ratio = group["trust_coefficient"] * norm / (of_direction + weight_decay * norm)
+        rate, factor = _within_type(group["lr"] * ratio, direction)
+        enlarged, momentum = _enlarged(direction, factor), group["momentum"]
+        kernels.current().lars(data, enlarged, state["momentum_buffer"], rate, momentum, weight_decay * factor)
 
 
-class LAMB(Optimizer):
+class LAMB(LayerWise):
     """Layer-wise adaptive moments: a step along Adam's direction, with length lr times the norm of the layer's weights.
 
         m = beta1 m + (1 - beta1) g
@@ -135,10 +182,9 @@ class LAMB(Optimizer):
     def new_state(self, data: Array, group: Group) -> dict[str, Any]:
         return {"step": 0, "exp_avg": zeros_like(data), "exp_avg_sq": zeros_like(data)}
 
-    def update(self, data: Array, gradient: Array, state: dict[str, Any], group: Group) -> None:
-        kernel = kernels.current()
+    def direction(self, data: Array, gradient: Array, state: dict[str, Any], group: Group) -> Array:
         state["step"] += 1
-        direction = kernel.lamb_direction(
+        return kernels.current().lamb_direction(
             data,
             gradient,
             state["exp_avg"],
@@ -148,13 +194,13 @@ class LAMB(Optimizer):
             group["eps"],
             group["weight_decay"],
         )
-        ratio = 1.0
-        if data.ndim > 1 or not group["exclude_1d"]:
-            weight_norm, direction_norm = kernel.l2_norm(data), kernel.l2_norm(direction)
-            if weight_norm and direction_norm:
-                ratio = weight_norm / direction_norm
+
+    def apply(
+        self, data: Array, direction: Array, state: dict[str, Any], group: Group, norm: float, of_direction: float
+    ) -> None:
+        ratio = norm / of_direction if norm and of_direction else 1.0
         rate, factor = _within_type(group["lr"] * ratio, direction)
-        kernel.sgd(data, _enlarged(direction, factor), None, rate, 0.0, 0.0, 0.0, False)
+        kernels.current().sgd(data, _enlarged(direction, factor), None, rate, 0.0, 0.0, 0.0, False)
 
 
 # ---- rates of |w| / |update|: where the update is tiny, they are huge ----

@@ -58,7 +58,7 @@ def load_named_state(optimizer: Optimizer, names: Mapping[Tensor, str], saved: M
         if name not in listed:
             problems.append(f"the saved state is of {name}, which no saved group lists")
         elif name in parameters and getattr(parameters[name], "held", True):
-            own = {key: _own_shard(parameters[name], value) for key, value in values.items()}
+            own = {key: _own_shard(parameters[name], key, value) for key, value in values.items()}
             problems += _wrong_shapes(name, parameters[name], own)
             state[numbered[name]] = own
     if problems:
@@ -96,10 +96,10 @@ def _names(optimizer: Optimizer, names: Mapping[Tensor, str]) -> list[str]:
     return [names.get(parameter, str(number)) for number, parameter in enumerate(_parameters(optimizer))]
 
 
-def _own_shard(parameter: Tensor, value: Any) -> Any:
-    """This rank's shard of an array for the whole parameter; anything else as it is."""
+def _own_shard(parameter: Tensor, key: str, value: Any) -> Any:
+    """This rank's shard of an array for the whole parameter; the number of steps as it is."""
     shard = getattr(parameter, "shard", None)
-    return value if shard is None or np.ndim(value) == 0 else shard.taken_from(value, parameter.shape)
+    return value if shard is None or key == "step" or value is None else shard.taken_from(value, parameter.shape)
 
 
 def _wrong_shapes(name: str, parameter: Tensor, values: Mapping[str, Any]) -> list[str]:

@@ -7,7 +7,7 @@ A rule is a subclass with three methods: `check_group` checks its options, `new_
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Self
 
 from minidl.arguments import real_number
@@ -16,6 +16,9 @@ from minidl.kernels import Array, array_module
 from minidl.kernels.sixteen_bit import is_floating_point
 from minidl.optim.state_dict import EXTRA_KEYS, Group, load_state, save_state
 from minidl.tensor import Tensor
+
+Due = tuple[Tensor, Array, dict[str, Any], Group]
+"""A parameter that is to be updated, with its gradient, its state and its group."""
 
 
 class Optimizer(ABC):
@@ -92,6 +95,17 @@ class Optimizer(ABC):
         if closure is not None:
             raise TypeError("step() takes no closure: call loss.backward() first, then step()")
         self.updates += 1
+        self.update_each(self._due())
+        for function in self.after_step:
+            function()
+
+    def update_each(self, due: Iterator[Due]) -> None:
+        """Apply the rule to each of these parameters, one after the other."""
+        for parameter, gradient, state, group in due:
+            self.update(parameter._data, gradient, state, group)
+            parameter.increment_version()
+
+    def _due(self) -> Iterator[Due]:
         for group in self.param_groups:
             for parameter in group["params"]:
                 gradient = parameter.grad
@@ -105,10 +119,7 @@ class Optimizer(ABC):
                 state = self.state.get(parameter)
                 if state is None:
                     state = self.state[parameter] = self.new_state(data, group)
-                self.update(data, gradient, state, group)
-                parameter.increment_version()
-        for function in self.after_step:
-            function()
+                yield parameter, gradient, state, group
 
     @abstractmethod
     def update(self, data: Array, gradient: Array, state: dict[str, Any], group: Group) -> None:

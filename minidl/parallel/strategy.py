@@ -16,6 +16,7 @@ from minidl.nn import Module
 from minidl.parallel.gradients import flat_vector as vector
 from minidl.parallel.job import Job
 from minidl.parallel.plan import ParallelPlan
+from minidl.parallel.run.partition import Partition
 from minidl.parallel.run.session import Session
 from minidl.tensor import Tensor
 
@@ -87,8 +88,8 @@ class Strategy:
         resumes_from     from what the others go on when a node has died, with `train(elastic=True)`
                          "step"        all nodes have the same weights after each update
                          "mean"        they have weights of their own, and go on from the survivors' mean
-                         "checkpoint"  a dead node's weights are lost, as where the model is split; new nodes take the
-                                       places of the dead, and all go on from the last checkpoint
+                         "checkpoint"  what only a dead node had is lost, as where the model is split; new nodes take
+                                       the places of the dead, and all go on from the last checkpoint
                          ""            the run cannot go on
     """
 
@@ -113,6 +114,10 @@ class Strategy:
         model to the bit. mesh: the plan's; `mesh.coordinates["pp"]` is this rank's place in its pipeline.
         """
         return job.build_model()
+
+    def partition_of(self, model: Module, mesh: Mesh[Communicator] | None) -> Partition:
+        """What this rank holds and updates of the model that `build` made; a server has no mesh."""
+        return Partition(model, mesh)
 
     def forward_and_backward(self, session: Session, batch: Batch) -> None:
         """Compute the gradients of the mean loss over these samples of the replica, for the strategies with servers.

@@ -63,8 +63,8 @@ def train(
         network     cost of messages, as in `cluster.launch`
         folder      where checkpoint, config.json and metrics.csv are written; None: nowhere. A run that is stopped
                     leaves config.json (`config`, seed, versions, commit) and the rows of its epochs. Serial,
-                    Synchronous, SufficientFactors, Pipeline and Hybrid write the checkpoint at the start and after
-                    every epoch, the others at the end. In a script under mpiexec rank 0 reads and writes
+                    Synchronous, Sharded, SufficientFactors, Pipeline and Hybrid write the checkpoint at the start and
+                    after every epoch, the others at the end. In a script under mpiexec rank 0 reads and writes
         resume      checkpoint to go on from, to the same bits as a run that was never stopped; None: from the start.
                     See the notes for another number of nodes
         progress    called in the caller's process, up to ten times in a real second and after every epoch

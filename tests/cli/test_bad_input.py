@@ -46,6 +46,8 @@ def test_a_number_out_of_range_is_refused():
             "--epochs -1": "--epochs must be at least 1, got -1\n",
             "--batch-size 0": "--batch-size must be at least 1, got 0\n",
             "--nodes 4 --batch-size 3 --strategy gossip": "give --batch-size 4 or more",
+            "--nodes 2 --strategy sharded:stage=4": "Sharded: stage must be from 1 to 3, got 4\n",
+            "--nodes 2 --strategy local_sgd:stage=3": "local_sgd has no setting 'stage': it is a setting of sharded\n",
             "--seed -1": "--seed must be at least 0, got -1\n",
             "--lr 0": "--lr must be above 0, got 0.0\n",
             "--lr nan": "--lr must be finite and above 0, got nan\n",

@@ -33,6 +33,7 @@ STRATEGIES = {
     "elastic, synchronous": parallel.ElasticAveraging(variant="synchronous"),
     "gossip among all": parallel.Gossip("full"),
     "sufficient factors": parallel.SufficientFactors(),
+    "sharded": parallel.Sharded(stage=2),
     "local": parallel.LocalSGD(period=4),
     "elastic": parallel.ElasticAveraging(),
     "gossip": parallel.Gossip(),

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy.typing as npt
 
 from minidl.arguments import whole_number
 
 Array = npt.NDArray[Any]
+_T = TypeVar("_T", Array, range)
 
 
-def split(x: Array, chunks: int) -> list[Array]:
-    """As `np.array_split(x, chunks)`: views along the first axis; if uneven, the first ones are longer by one."""
+def split(x: _T, chunks: int) -> list[_T]:
+    """As `np.array_split(x, chunks)`: views, or ranges of a range; if uneven, the first ones are longer by one."""
     short, longer = divmod(len(x), chunks)
     edges = [i * short + min(i, longer) for i in range(chunks + 1)]
     return [x[start:end] for start, end in pairwise(edges)]

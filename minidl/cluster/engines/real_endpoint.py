@@ -113,6 +113,7 @@ class RealEndpoint(Endpoint):
                 task.error = error
             task.work = None  # release all that it refers to
             self._finished(task)
+            del task, context  # the result may be large, and the next task late
 
     def _finish_tasks(self) -> None:
         """Wait for the tasks that the program has not waited for, after it has returned."""

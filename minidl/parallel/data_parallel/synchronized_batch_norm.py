@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,6 +13,7 @@ from minidl import functional as F
 from minidl import kernels
 from minidl.cluster.algorithm import AllReduceAlgorithm
 from minidl.cluster.comm import Communicator
+from minidl.data.loader import Batch
 from minidl.data.pairs import minibatch
 from minidl.functional.bind import operand
 from minidl.grad_mode import recomputing
@@ -98,12 +102,13 @@ def synchronized(model: Module, comm: Communicator, algorithm: AllReduceAlgorith
     return replace_layers(model, rule)
 
 
-def backward_without_samples(session: Session) -> None:
-    """Make the collective calls of the layers above on a node without samples; all its gradients are 0."""
+@contextmanager
+def sample_that_does_not_count(session: Session, batch: Batch) -> Iterator[Batch]:
+    """Give a node without samples one with which it makes the collective calls of the layers above; it weighs 0."""
     layers = [module for module in session.model.modules() if isinstance(module, SynchronizedBatchNorm)]
     for layer in layers:
         layer.counts = False
-    x, _ = minibatch(session.train, np.arange(1))
-    (session.model(x) * 0.0).sum().backward()
+    x, y = minibatch(session.train, np.arange(1))
+    yield replace(batch, x=x, y=y, counted=0.0)
     for layer in layers:
         layer.counts = True

@@ -9,9 +9,12 @@ from typing import ClassVar
 from minidl import random
 from minidl.arguments import one_of, real_number
 from minidl.cluster.algorithm import AllReduceAlgorithm
+from minidl.cluster.comm import Communicator
+from minidl.cluster.mesh import Mesh
 from minidl.compress import Compressor
 from minidl.data.loader import Batch
-from minidl.parallel.data_parallel.synchronized_batch_norm import backward_without_samples, synchronized
+from minidl.nn import Module
+from minidl.parallel.data_parallel.synchronized_batch_norm import sample_that_does_not_count, synchronized
 from minidl.parallel.gradients import compressed
 from minidl.parallel.gradients.buckets import GradientBuckets
 from minidl.parallel.gradients.compressed import CompressedGradients
@@ -79,11 +82,19 @@ class Synchronous(Strategy):
         if self.compressor is not None:
             compressed.check(self.compressor, job)
 
+    def build(self, job: Job, mesh: Mesh[Communicator]) -> Module:
+        return self.with_batch_norm(super().build(job, mesh), mesh)
+
+    def with_batch_norm(self, model: Module, mesh: Mesh[Communicator]) -> Module:
+        """The model, with synchronized batch norms if `batch_norm` says so."""
+        if self.batch_norm == "local":
+            return model
+        group = mesh["dp"].split(0)  # of its own, apart from gradients under way
+        assert group is not None
+        return synchronized(model, group, self.algorithm)
+
     def run(self, session: Session) -> None:
-        for parameter in session.parameters:
-            parameter.copy_(session.comm.broadcast(parameter.numpy()))
-        if self.batch_norm == "synchronized":  # in a group of its own, apart from gradients under way
-            session.model = synchronized(session.model, session.comm.split(0), self.algorithm)
+        self.broadcast_weights(session)
         gradients = self.gradients(session)
         epoch = -1
         for batch in session.batches():
@@ -99,15 +110,29 @@ class Synchronous(Strategy):
             gradients.finish()
             session.update()
 
+    def broadcast_weights(self, session: Session) -> None:
+        """Give every node the weights of node 0."""
+        for parameter in session.parameters:
+            parameter.copy_(session.comm.broadcast(parameter.numpy()))
+
     def _backward(self, session: Session, micro_batch: Batch) -> None:
         if len(micro_batch.x):  # in the ragged last minibatch a share may be empty
-            session.loss(micro_batch).backward()
+            self.backward(session, micro_batch)
         elif self.batch_norm == "synchronized":
-            backward_without_samples(session)
+            with sample_that_does_not_count(session, micro_batch) as sample:
+                self.backward(session, sample)
+
+    def backward(self, session: Session, batch: Batch) -> None:
+        """Compute the gradients of these samples' share of the mean loss."""
+        session.loss(batch).backward()
+
+    def overlaps(self, comm: Communicator) -> bool:
+        """Whether messages travel during backward."""
+        return comm.network is not None if self.overlap is None else self.overlap
 
     def gradients(self, session: Session) -> GradientBuckets | CompressedGradients:
         """The object that sums the gradients over the nodes, compressed or not."""
-        overlap = session.comm.network is not None if self.overlap is None else self.overlap
+        overlap = self.overlaps(session.comm)
         if self.compressor is None:
             return GradientBuckets(session.parameters, session.comm, self.bucket_mb, self.algorithm, overlap)
         name_of = {parameter: name for name, parameter in session.model.named_parameters()}

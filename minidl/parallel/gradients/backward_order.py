@@ -36,7 +36,11 @@ class InBackwardOrder:
     def release_rest(self) -> None:
         """Release the groups that backward has not completed; none if all have been released."""
         self._is_watching = False
-        while self._next < len(self._groups):
+        self.release_until(len(self._groups))
+
+    def release_until(self, end: int) -> None:
+        """Release those of the groups before number `end` that have not been released."""
+        while self._next < end:
             self._next += 1
             self._release(self._next - 1)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import chain
+from typing import TypeVar
 
 import numpy as np
 
@@ -19,6 +20,8 @@ from minidl.kernels import Array
 from minidl.parallel.gradients.backward_order import InBackwardOrder
 from minidl.parallel.gradients.flat_vector import gradient, set_gradient
 from minidl.tensor import Tensor
+
+_T = TypeVar("_T", bound=Tensor)
 
 
 class GradientBuckets:
@@ -100,9 +103,9 @@ class GradientBuckets:
             self._in_flight.append(work)
 
 
-def fill(parameters: Sequence[Tensor], limit: float) -> list[list[Tensor]]:
+def fill(parameters: Sequence[_T], limit: float) -> list[list[_T]]:
     """Put the parameters, last first, into buckets of one dtype and of one parameter or at most `limit` bytes."""
-    buckets: list[list[Tensor]] = []
+    buckets: list[list[_T]] = []
     size = limit
     for parameter in reversed(parameters):
         nbytes = parameter.data.nbytes

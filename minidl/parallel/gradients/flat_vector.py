@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -63,7 +63,7 @@ def norm(vector: Array) -> float:
     return float(np.linalg.norm(vector.astype(np.result_type(vector.dtype, np.float32), copy=False)))
 
 
-def digest(parameters: Sequence[Tensor]) -> str:
+def digest(parameters: Iterable[Tensor]) -> str:
     """A hash of all weights: equal on two ranks exactly if their models are equal to the bit."""
     result = hashlib.sha256()
     for parameter in parameters:

@@ -30,7 +30,7 @@ def tensors_of(value: Any) -> list[Tensor]:
     for tensor in tensors:
         if not isinstance(tensor, Tensor):
             raise TypeError(
-                "a stage that ends a chunk of a pipeline must return a tensor or a tuple of tensors, got "
+                "a stage whose output passes to others must return a tensor or a tuple of tensors, got "
                 f"{type(tensor).__name__}"
             )
     return tensors

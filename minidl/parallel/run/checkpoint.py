@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
@@ -116,14 +117,15 @@ class Checkpoint:
             raise TypeError("optimizer has no state and groups")
         return self
 
-    def restore(self, model: Any, optimizer: Any, schedule: Any) -> None:
+    def restore(self, model: Any, optimizer: Any, schedule: Any, names: Mapping[Any, str] | None = None) -> None:
         """Load the state into the three; if the model is split, only the parameters and shards that this rank holds.
 
+        model: or its partition. names: of what the optimizer updates; None: that is the model's parameters.
         The learning rate and the other options of the optimizer's groups become those of the checkpoint, not the job's.
         Raises CheckpointError if the checkpoint is of another model, optimizer or schedule: it lists all names and
         shapes that differ.
         """
-        names = {parameter: name for name, parameter in model.named_parameters()}
+        names = names or {parameter: name for name, parameter in model.named_parameters()}
         problems = []
         try:
             model.load_state_dict(self.model)

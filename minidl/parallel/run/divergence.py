@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 from minidl import kernels
@@ -27,26 +28,36 @@ class NonFiniteLoss(ArithmeticError):  # noqa: N818  (named for what was found, 
         return str(self.args[0])
 
 
-def check_finite(value: float, model: Any, epoch: int, step: int, rank: int, loss: Tensor | None = None) -> None:
+def check_finite(
+    value: float,
+    model: Any,
+    epoch: int,
+    step: int,
+    rank: int,
+    loss: Tensor | None = None,
+    examined: Mapping[str, Any] | None = None,
+) -> None:
     """Raise NonFiniteLoss unless `value` is finite; the error names the first parameter at fault.
 
     That is the first whose weights are not finite; if all are, the first whose gradient of `loss` is not. `loss` is the
     tensor with that value; None: `value` is the loss on the test set after the step. A rank with a partition of the
-    model looks at what it holds.
+    model looks at what it holds, `examined`; None: at all parameters.
     """
     if math.isfinite(value):
         return
-    kind, name = "weight", _first_not_finite((name, p.data) for name, p in model.named_parameters() if p.held)
+    parameters = dict(model.named_parameters())
+    looked_at = parameters if examined is None else examined
+    kind, name = "weight", _first_not_finite((name, p.data) for name, p in looked_at.items())
     if name is None and loss is not None and loss.requires_grad:
         model.zero_grad()
         loss.backward()
         kind = "gradient"
-        name = _first_not_finite((name, p.grad) for name, p in model.named_parameters() if p.grad is not None)
-    looked_at = "weights" if loss is None else "weights and gradients"
-    here = "" if all(p.held for p in model.parameters()) else " of this rank's partition"
+        name = _first_not_finite((name, p.grad) for name, p in looked_at.items() if p.grad is not None)
+    finite = "weights" if loss is None else "weights and gradients"
+    here = "" if all(looked_at.get(name) is p for name, p in parameters.items()) else " of this rank's partition"
     where = f"the first {kind}{here} that is not finite is that of {name}"
     if name is None:
-        where = f"all {looked_at}{here} are finite"
+        where = f"all {finite}{here} are finite"
     when = "at" if loss is not None else "on the test set after"
     raise NonFiniteLoss(
         f"the loss is {value} {when} epoch {epoch}, step {step} on rank {rank}; {where}; "

@@ -8,7 +8,8 @@ update, and their records; the next launch begins from these:
     "mean"   nodes have weights of their own: all go on from the mean of the survivors' weights, momenta and statistics,
              at the step of the slowest
 
-If the model is split, the survivors lack the dead node's weights, and return only their number of updates:
+If the model is split, or the optimizer's state, the survivors lack the dead node's share, and return only their number
+of updates:
 
     "checkpoint"   new nodes take the places of the dead, and all go on from the last checkpoint, to the same bits
 
@@ -18,7 +19,7 @@ If the model is split, the survivors lack the dead node's weights, and return on
     Gossip                              "mean"         nothing
     OneShotAveraging                    "mean"         nothing; nodes notice a death in the all-reduce at the end
     ElasticAveraging("synchronous")     "mean"         the centre, which is this mean; the velocity of EAMSGD
-    Pipeline                            "checkpoint"   the epoch
+    Pipeline, Hybrid, Sharded           "checkpoint"   the epoch
 
 Hogwild, asynchronous Gossip and the strategies with servers cannot go on in this way. After a death within an epoch a
 compressor's random choices (RandomK, QSGD, TernGrad) have a seed of their own, the same on all nodes.
@@ -55,8 +56,8 @@ class Elastic:
 
     Parameters
         rejoin     True: at the beginning of the next epoch new nodes take the places of the dead, and the run goes on
-                   with as many as at first. False: the run goes on with the others. With Pipeline, new nodes always
-                   join, and at once
+                   with as many as at first. False: the run goes on with the others. With Pipeline,
+                   Hybrid and Sharded, new nodes always join, and at once
         min_nodes  least number of nodes to go on with; with fewer, the failure is raised
         restarts   number of deaths that a run survives; the next one is raised
 

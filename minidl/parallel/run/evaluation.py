@@ -32,6 +32,7 @@ def evaluate(
     comm: Communicator,
     algorithm: str = "auto",
     copies: int = 1,
+    most: int = 0,
 ) -> tuple[float, float]:
     """Return the mean loss and the accuracy, the fraction of labels that are the likeliest class; ranks share the work.
 
@@ -42,11 +43,13 @@ def evaluate(
         comm       the ranks whose sums are added up
         algorithm  all-reduce of the sums
         copies     number of ranks of a replica that may all have the outputs: those along "tp"
+        most       samples of the rank that has most, if `predict` sends messages: each rank calls it as often as that
+                   one, the last time perhaps without samples
 
     If the targets are no classes, as in regression, the accuracy is nan; if no label counts, both are nan. Raises
     RuntimeError if `predict` returned outputs on no rank, or on more ranks of a replica than one or `copies`.
     """
-    sums = comm.all_reduce(_sums(job, predict, dataset, samples), algorithm=algorithm)
+    sums = comm.all_reduce(_sums(job, predict, dataset, samples, most), algorithm=algorithm)
     if len(dataset) and not sums[0]:
         raise RuntimeError(
             "predict returned None on every rank: of the ranks of a replica, the one that has the model's "
@@ -80,10 +83,10 @@ def evaluate_ensemble(job: Job, models: Sequence[Module], dataset: Dataset) -> t
 
 
 @no_grad()
-def _sums(job: Job, predict: Predict, dataset: Dataset, samples: Array) -> Array:
+def _sums(job: Job, predict: Predict, dataset: Dataset, samples: Array, most: int = 0) -> Array:
     """Samples, sum of the losses, what counts in it, right answers, answers; zeros without outputs."""
     total = np.zeros(5, dtype=np.float64)
-    for start in range(0, len(samples), EVALUATION_BATCH):
+    for start in range(0, max(len(samples), most), EVALUATION_BATCH):
         x, y = minibatch(dataset, samples[start : start + EVALUATION_BATCH])
         outputs = predict(x)
         if outputs is None:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate
+from math import prod
 
-from minidl import optim
 from minidl.nn import Parameter
+from minidl.nn.shard import FlatShard
+from minidl.optim.layer_wise import LayerWise
 from minidl.parallel.job import Job
-from minidl.parallel.run.partition import Partition
-
-LAYERWISE = (optim.LARS, optim.LAMB)  # they need the norm of a whole parameter
-
-Slices = dict[Parameter, Parameter]
-"""The parameters of a slice of the flattened weights, by the whole parameters whose elements they hold."""
+from minidl.parallel.run.partition import Partition, Slices
 
 
 class Learner:
@@ -23,7 +21,7 @@ class Learner:
         partition   what the rank holds of the model, by name
         parameters  what the rank updates; if the model is split, all of the model, held or not, so that the groups
                     are those of the whole model
-        slices      on a server, the slice of each parameter that it holds; None: each parameter as it is
+        slices      where a rank updates a slice of each parameter, that slice; None: each parameter as it is
         samples     number of samples that the schedule counts as an epoch
 
     Attributes
@@ -36,14 +34,15 @@ class Learner:
         self._job = job
         self.optimizer = job.optimizer(parameters)
         sharded = [parameter for parameter in parameters if parameter.shard is not None]
-        if sharded and isinstance(self.optimizer, LAYERWISE):
+        if sharded and isinstance(self.optimizer, LayerWise):
             raise ValueError(
                 f"{type(self.optimizer).__name__} needs the norm of whole parameters, but this rank holds a shard of "
                 f"{partition.names[sharded[0]]}: choose an optimizer that treats every weight by itself"
             )
         if slices is not None:
             for group in self.optimizer.param_groups:
-                group["params"] = [slices[whole] for whole in group["params"] if whole in slices]
+                mine = (p for p in group["params"] if p in slices or p not in partition.names)  # one of the loss stays
+                group["params"] = [slices.get(parameter, parameter) for parameter in mine]
         self.schedule = job.build_schedule(self.optimizer, samples)
         self._schedule_steps = 0  # of this schedule, in this run
 
@@ -67,15 +66,18 @@ class Learner:
 
 
 def slices_of(parameters: Sequence[Parameter], start: int, stop: int) -> Slices:
-    """Elements `start:stop` of the flattened parameters, as parameters; a whole one keeps its shape."""
-    slices: Slices = {}
-    first = 0
-    for parameter in parameters:
-        inside = slice(max(start - first, 0), max(stop - first, 0))
-        values = parameter.numpy().reshape(-1)[inside].copy()
-        if len(values) == parameter.size:
-            values = values.reshape(parameter.shape)
-        if len(values):
-            slices[parameter] = Parameter(values, parameter.requires_grad)
-        first += parameter.size
-    return slices
+    """Elements `start:stop` of the flattened parameters, as parameters in the same memory; some are empty."""
+    shards = shards_of([parameter.shape for parameter in parameters], start, stop)
+    return {
+        parameter: Parameter(shard.view(parameter.numpy()), parameter.requires_grad)
+        for parameter, shard in zip(parameters, shards, strict=True)
+    }
+
+
+def shards_of(shapes: Sequence[tuple[int, ...]], start: int, stop: int) -> list[FlatShard]:
+    """What elements `start:stop` of arrays as one vector are of each of them."""
+    firsts = accumulate(map(prod, shapes), initial=0)
+    return [
+        FlatShard(shape, *(min(max(edge - first, 0), prod(shape)) for edge in (start, stop)))
+        for shape, first in zip(shapes, firsts, strict=False)
+    ]

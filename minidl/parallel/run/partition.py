@@ -5,7 +5,7 @@ If the model is not split, the partition is the whole, and nothing here sends a 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from math import hypot
 from typing import Any
 
@@ -19,6 +19,9 @@ from minidl.nn.parameter import Buffer
 from minidl.optim import Optimizer
 from minidl.optim.named_state import named_state
 from minidl.tensor import Tensor
+
+Slices = dict[Parameter, Parameter]
+"""The parameters of a slice of the flattened weights, by the whole parameters whose elements they hold."""
 
 IN_REPLICA = ("pp", "spatial", "tp")  # the axes of a mesh along which a replica is split
 
@@ -41,7 +44,10 @@ class Partition:
         names    maps each parameter and buffer of the whole model to its name
         held     the parameters and buffers that this rank holds, by name
         counted  its parameters, except those of which an earlier rank of the replica holds the same shard
+        slices   where the replicas share the weights out among them, what this one updates of each; else None
     """
+
+    slices: Slices | None = None
 
     def __init__(self, model: Module, mesh: Mesh[Communicator] | None = None) -> None:
         self._model = model
@@ -65,6 +71,11 @@ class Partition:
         self._trained = list(trained.values())
         self.counted = [tensor for name, tensor in trained.items() if self._rank in self._owners[name]]
         self._tied = [(tensor, stages) for name, tensor in trained.items() if len(stages := self._stages(name)) > 1]
+
+    @property
+    def is_shared_out(self) -> bool:
+        """Whether each replica has only a share of the state, so that all of them make a checkpoint together."""
+        return self.slices is not None
 
     @property
     def is_split(self) -> bool:
@@ -149,6 +160,18 @@ class Partition:
 
     # Whole arrays
 
+    def load_state_dict(self, state: Mapping[str, Array]) -> None:
+        """Take over what this rank holds of a state of the whole model, as `Module.load_state_dict`."""
+        self._model.load_state_dict(state)
+
+    def in_turn(self, parameters: Sequence[Parameter]) -> Iterable[Parameter]:
+        """The parameters, each with its weights when it is its turn; all ranks that share them out call it."""
+        return parameters
+
+    def examined(self) -> dict[str, Any]:
+        """The parameters at which this rank looks when a loss is not finite, by name."""
+        return {name: parameter for name, parameter in self._model.named_parameters() if parameter.held}
+
     def state_dict(self) -> dict[str, Array] | None:
         """The state of the whole model, as `Module.state_dict`: on the replica's first rank, else None."""
         gathered = self.whole({name: tensor.numpy().copy() for name, tensor in self.held.items()})
@@ -162,7 +185,10 @@ class Partition:
         if not self.is_split:
             return mine
         state = self.whole(mine["state"])
-        return None if state is None else {"state": state, "param_groups": mine["param_groups"]}
+        if state is None:
+            return None
+        outside = {name: values for name, values in mine["state"].items() if name not in self._owners}  # of the loss
+        return {"state": state | outside, "param_groups": mine["param_groups"]}
 
     def whole(self, values: Mapping[str, Any]) -> dict[str, Any] | None:
         """Gather what the ranks keep of each parameter, one at a time: on the replica's first rank, else None.

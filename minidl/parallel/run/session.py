@@ -39,9 +39,9 @@ from minidl.parallel.run.elastic_restart import Leg
 from minidl.parallel.run.epoch_record import EpochRecord, Meter
 from minidl.parallel.run.evaluation import evaluate, has_labels
 from minidl.parallel.run.history import HistoryRow, Progress, per_second
-from minidl.parallel.run.learner import Learner, Slices, slices_of
+from minidl.parallel.run.learner import Learner, slices_of
 from minidl.parallel.run.minibatches import common_minibatches, own_minibatches
-from minidl.parallel.run.partition import Partition
+from minidl.parallel.run.partition import Partition, Slices
 from minidl.parallel.run.rank_record import RankRecord, Snapshot
 from minidl.tensor import Tensor
 
@@ -58,6 +58,8 @@ class Split(Protocol):
     def plan(self, job: Job, nodes: int) -> ParallelPlan: ...
 
     def build(self, job: Job, mesh: Mesh[Communicator]) -> Module: ...
+
+    def partition_of(self, model: Module, mesh: Mesh[Communicator] | None) -> Partition: ...
 
     def predict(self, session: Any, x: Array) -> Tensor | None: ...
 
@@ -162,7 +164,7 @@ class Session:
         self._resumed = checkpoint = leg.checkpoint
         if checkpoint is None:
             return
-        checkpoint.restore(self.model, self.optimizer, self.schedule)
+        checkpoint.restore(self.partition, self.optimizer, self.schedule, self.partition.names)
         self.epoch, self.history = checkpoint.epoch, list(checkpoint.history)
         within: dict[str, Any] = {**(self.history[-1] if self.history else {}), "step": 0, **checkpoint.within_epoch}
         if "seconds" in within:
@@ -182,14 +184,15 @@ class Session:
     @model.setter
     def model(self, model: Module) -> None:
         self._model = model
-        self.partition = Partition(model, self._mesh)
+        self.partition = self.strategy.partition_of(model, self._mesh)
         self.parameters = [parameter for parameter in model.parameters() if parameter.held]
 
     @cached_property
     def _learner(self) -> Learner:
         is_whole = self._slices is None and not self.partition.is_split
         parameters = self.parameters if is_whole else list(self.model.parameters())
-        return Learner(self.job, self.partition, parameters, self._slices, self._epoch_samples)
+        slices = self.partition.slices if self._slices is None else self._slices
+        return Learner(self.job, self.partition, parameters, slices, self._epoch_samples)
 
     @property
     def optimizer(self) -> Optimizer:
@@ -210,7 +213,8 @@ class Session:
         The elements of a parameter stay in its group; a whole parameter keeps its shape. A server that holds a slice
         does not clip: the workers clip the whole gradient before they push it.
         """
-        self._slices = slices_of(self.parameters, start, stop)
+        slices = slices_of(self.parameters, start, stop)
+        self._slices = {whole: part for whole, part in slices.items() if part.size}
         self.parameters = list(self._slices.values())
         self._clip_norm = None
         self._begin_schedule(len(self.train))
@@ -309,8 +313,12 @@ class Session:
         return mean
 
     def _count(self, mean: Tensor, batch: Batch) -> None:
-        check_finite(mean.item(), self.model, self.epoch + 1, self.step + 1, self.comm.rank, mean)
+        self._check_finite(mean.item(), self.epoch + 1, mean)
         self._epoch_record.count(mean.item(), batch.counted)
+
+    def _check_finite(self, value: float, epoch: int, loss: Tensor | None = None) -> None:
+        if not math.isfinite(value):  # first, for `examined` walks over the model
+            check_finite(value, self.model, epoch, self.step + 1, self.comm.rank, loss, self.partition.examined())
 
     # Minibatches
 
@@ -351,7 +359,7 @@ class Session:
         if seed is None:
             self._begin_schedule(len(range(self.replica, len(self.train), self.replicas)))
             if self._resumed is not None:  # the new optimizer and schedule go on from it too
-                self._resumed.restore(self.model, self.optimizer, self.schedule)
+                self._resumed.restore(self.partition, self.optimizer, self.schedule, self.partition.names)
         while self.epoch < self._epochs:
             yield from self._one_pass(self._loader(own_minibatches, seed), None if seed is None else (seed, 0))
             self._keep_whole()
@@ -462,7 +470,8 @@ class Session:
     def result(self) -> RankRecord:
         """Return the record of this rank at the end of the run."""
         done = self._record
-        done.digest, done.bytes_sent = vector.digest(self.parameters), self.bytes_sent
+        done.digest = vector.digest(self.partition.in_turn(self.parameters))
+        done.bytes_sent = self.bytes_sent
         if self._epochs < self.job.epochs:
             return self.unfinished()
         if self._is_elastic:
@@ -507,9 +516,9 @@ class Session:
     def state(self) -> Checkpoint | None:
         """Everything that a resumed run needs, on rank 0; None elsewhere.
 
-        The ranks of the first replica call it together.
+        The ranks of the first replica call it together; where the replicas share the state out, all do.
         """
-        return self._checkpoint() if self.replica == 0 else None
+        return self._checkpoint() if self.replica == 0 or self.partition.is_shared_out else None
 
     def _checkpoint(self) -> Checkpoint | None:
         model, optimizer = self.strategy.state_dict(self), self.partition.optimizer_state(self.optimizer)
@@ -538,9 +547,10 @@ class Session:
         self.model.eval()
         predict = partial(self.strategy.predict, self)
         mine = np.arange(len(self.test))[self.replica :: self.replicas]
-        test_loss, accuracy = evaluate(self.job, predict, self.test, mine, comm, self.algorithm, self.plan.tp)
+        most = -(-len(self.test) // self.replicas) if self.partition.is_shared_out else len(mine)
+        test_loss, accuracy = evaluate(self.job, predict, self.test, mine, comm, self.algorithm, self.plan.tp, most)
         if not math.isfinite(test_loss) and has_labels(self.job, self.test):
-            check_finite(test_loss, self.model, self.epoch, self.step + 1, comm.rank)  # after the epoch's last update
+            self._check_finite(test_loss, self.epoch)  # after the epoch's last update
         row = HistoryRow(
             epoch=self.epoch,
             loss=float(loss_sum / seen) if seen else math.nan,

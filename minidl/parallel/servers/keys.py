@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from minidl.cluster.collectives.partition import split
 from minidl.nn import Module, Parameter, Shard
+from minidl.nn.shard import FlatShard
 from minidl.tensor import Tensor
 
 Positions = slice | NDArray[np.int64]
@@ -24,7 +25,7 @@ class Key(NamedTuple):
     """
 
     name: str
-    shard: Shard | None = None
+    shard: Shard | FlatShard | None = None
 
 
 class Layout:
@@ -112,10 +113,9 @@ def keys_of(parameters: Iterable[Parameter], names: Mapping[Tensor, str]) -> lis
 
 def whole_shape(parameter: Parameter) -> tuple[int, ...]:
     """The shape of the whole parameter, of which a rank may hold a shard."""
-    shape = list(parameter.shape)
-    if parameter.shard is not None and parameter.held:
-        shape[parameter.shard.dim] *= parameter.shard.count
-    return tuple(shape)
+    if parameter.shard is None or not parameter.held:
+        return parameter.shape
+    return parameter.shard.whole_shape(parameter.shape)
 
 
 def is_any(positions: Positions) -> bool:

@@ -11,8 +11,8 @@ import numpy as np
 from minidl.data.loader import Batch
 from minidl.kernels import Array
 from minidl.nn import Module
+from minidl.optim.layer_wise import LayerWise
 from minidl.parallel.job import Job
-from minidl.parallel.run.learner import LAYERWISE
 from minidl.parallel.run.session import Session
 from minidl.parallel.servers.keys import Layout
 from minidl.parallel.servers.requests import Requests
@@ -92,7 +92,7 @@ class ParameterServer(Strategy):
             )
         optimizer = job.build_optimizer(model)
         cut = [name for name, parameter in model.named_parameters() if parameter.requires_grad and layout.is_cut(name)]
-        if isinstance(optimizer, LAYERWISE) and cut:
+        if isinstance(optimizer, LayerWise) and cut:
             raise ValueError(
                 f"{type(optimizer).__name__} needs the norm of whole parameters, but {cut[0]} lies on several servers: "
                 "use one server, or an optimizer that treats every weight by itself, such as SGD or Adagrad"

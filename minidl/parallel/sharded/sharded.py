@@ -1,0 +1,168 @@
+"""Sharded: synchronous data parallelism whose nodes share out optimizer state, gradients and weights (ZeRO)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import partial
+from typing import ClassVar
+
+import numpy as np
+
+from minidl import kernels
+from minidl.arguments import one_of, whole_number
+from minidl.cluster.algorithm import AllReduceAlgorithm
+from minidl.cluster.comm import Communicator
+from minidl.cluster.mesh import Mesh
+from minidl.compress import Compressor
+from minidl.data.loader import Batch
+from minidl.kernels import Array
+from minidl.nn import Module, building
+from minidl.nn.checkpointing import check_stages
+from minidl.optim.layer_wise import LayerWise
+from minidl.parallel.data_parallel.synchronous import Synchronous
+from minidl.parallel.gradients.buckets import fill
+from minidl.parallel.job import Job
+from minidl.parallel.run.partition import Partition
+from minidl.parallel.run.session import Session
+from minidl.parallel.sharded.flat_group import FlatGroup
+from minidl.parallel.sharded.scattered_gradients import ScatteredGradients
+from minidl.parallel.sharded.shares import Shares
+from minidl.parallel.sharded.units import Units, cut_units
+from minidl.tensor import Tensor
+
+
+@dataclass(frozen=True)
+class Sharded(Synchronous):
+    """ZeRO: synchronous SGD whose N nodes divide what all nodes of `Synchronous` keep alike.
+
+        for each minibatch, on every node:
+            gradient of this node's share of the mean loss        (stage 3: unit by unit, whose weights are gathered)
+            reduce-scatter the gradients, bucket by bucket: each node gets the sum of its range of the weights
+            update that range, with the optimizer's state of that range
+            all-gather the weights                                (stages 1 and 2)
+
+    Parameters
+        stage       what a node keeps of its range alone
+                    1   the optimizer's state
+                    2   ... and the gradients
+                    3   ... and the weights. Each stage of the model (`nn.Stage`) with weights, or segment of
+                        `nn.checkpointing`, is a unit. Its weights are gathered before its forward and again before its
+                        backward, with `overlap` while the unit before it computes, and released after it
+        bucket_mb   size of a bucket of gradients, in megabytes; each is divided among the nodes. Larger buckets make
+                    fewer messages, and need more memory while they travel. In stage 3 a bucket is a unit's
+        algorithm   "auto": gradients are summed round a ring; "ordered": in the order of the nodes, which gives the
+                    same weights as `Synchronous(algorithm="ordered")` to the bit, but for norms: see the notes
+        the others are those of `Synchronous`
+
+    Equal to Synchronous up to rounding.
+
+    Notes
+        Bytes that a node keeps for each weight at the update, in float32 with Adam: 16 by `Synchronous`; 8 + 8 / N,
+        4 + 12 / N and 16 / N in stages 1, 2 and 3. Within a step, add in stage 2 the buckets that travel, at most two;
+        in stage 3 the weights of the largest unit, those on their way for the next, and the gradients of two units.
+        Numbers that a node sends in a minibatch, of P weights: 2 P (N - 1) / N in stages 1 and 2, as in a ring
+        all-reduce, and 3 P (N - 1) / N in stage 3; and a byte for each parameter, which says whether it has a gradient.
+        With accumulate > 1 the gradients are whole until the last micro-batch, and are sent once; stage 3 gathers the
+        weights for each micro-batch.
+        Norms (clip_norm, LARS, LAMB) are those of whole parameters: the nodes add up squares, in float64. Float32
+        weights then almost always have the bits of Synchronous, float64 weights may differ by rounding.
+        In stage 3, evaluation gathers the weights too, and each node begins with the weights that it has drawn itself
+        for its range.
+        A checkpoint has whole arrays, so that any strategy and number of nodes resumes from it. A dead node's range is
+        lost, so an elastic run goes on from the last checkpoint.
+
+    References
+        Rajbhandari et al., ZeRO: memory optimizations toward training trillion parameter models (arXiv:1910.02054),
+        sections 5 and 7; Zhao et al., PyTorch FSDP (arXiv:2304.11277), section 3, for units and their flat vectors.
+    """
+
+    stage: int = 1
+    bucket_mb: float = field(default=1.0, kw_only=True)  # by name, so that Sharded(3) is stage 3
+    algorithm: AllReduceAlgorithm = field(default="auto", kw_only=True)
+    compressor: Compressor | None = field(default=None, init=False, repr=False)
+    overlap: bool | None = field(default=None, kw_only=True)
+    accumulate: int = field(default=1, kw_only=True)
+    batch_norm: str = field(default="local", kw_only=True)
+    is_resumable: ClassVar[bool] = True
+    resumes_from: ClassVar[str] = "checkpoint"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        stage = whole_number("Sharded: stage", self.stage, at_least=1, at_most=3)
+        object.__setattr__(self, "stage", stage)
+        one_of("Sharded: algorithm", self.algorithm, ("auto", "ordered"))
+
+    def check(self, job: Job, nodes: int) -> None:
+        super().check(job, nodes)
+        weights = sum(p.size for p in job.build_model().parameters() if p.requires_grad)
+        if weights < nodes:
+            raise ValueError(
+                f"Sharded divides the weights among the nodes, and {nodes} nodes are more than the {weights} weights "
+                f"that are trained: use at most {weights} nodes"
+            )
+        if self.stage == 3:
+            try:
+                model = job.build_held(lambda model: ())
+                model.stages()
+                check_stages(type(model))
+            except (NotImplementedError, ValueError) as error:
+                raise ValueError(
+                    f"Sharded: stage 3 computes a model stage by stage, but {error}; or use stage=2"
+                ) from error
+        if kernels.new_array_module() is not np:
+            raise ValueError("Sharded keeps weights as numpy arrays: choose kernels that run on the CPU")
+
+    def build(self, job: Job, mesh: Mesh[Communicator]) -> Module:
+        if self.stage < 3 or isinstance(job.model, Module):
+            return super().build(job, mesh)
+        with building(partial(cut_units, mesh["dp"])):  # no node ever has more than one whole parameter besides
+            model = job.build_model()
+        return self.with_batch_norm(model, mesh)
+
+    def partition_of(self, model: Module, mesh: Mesh[Communicator] | None) -> Partition:
+        assert mesh is not None  # it has no servers
+        nodes = mesh["dp"]
+        if self.stage == 3:
+            units = Units(model, nodes, self.overlaps(nodes))
+            return Shares(model, units.groups, nodes, units)
+        trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
+        return Shares(model, [FlatGroup(bucket, nodes) for bucket in fill(trained, self.bucket_mb * 1e6)], nodes)
+
+    def broadcast_weights(self, session: Session) -> None:
+        if self.stage < 3:  # else each range has one owner
+            super().broadcast_weights(session)
+
+    def _backward(self, session: Session, micro_batch: Batch) -> None:
+        if self.stage == 3 and self.batch_norm == "local":
+            self.backward(session, micro_batch)  # without samples too: the others gather this node's weights
+        else:
+            super()._backward(session, micro_batch)
+
+    def backward(self, session: Session, batch: Batch) -> None:
+        shares = shares_of(session)
+        if shares.units is None:
+            super().backward(session, batch)
+        else:
+            shares.units.forward_and_backward(session, batch, shares.completed)
+
+    def predict(self, session: Session, x: Array) -> Tensor | None:
+        units = shares_of(session).units
+        if units is not None:
+            return units.predict(x)
+        return super().predict(session, x) if len(x) else None
+
+    def gradients(self, session: Session) -> ScatteredGradients:
+        shares = shares_of(session)
+        session.optimizer.after_step.append(shares.end_update)
+        if isinstance(session.optimizer, LayerWise):
+            session.optimizer.sum_over_ranks = shares.sum_over_ranks
+        trained = [group for group in shares.groups if group.parameters[0].requires_grad]
+        gradients = ScatteredGradients(trained, session.comm, self.algorithm, self.overlaps(session.comm), self.stage)
+        shares.completed = gradients.completed
+        return gradients
+
+
+def shares_of(session: Session) -> Shares:
+    """The session's partition, which is one into shares."""
+    assert isinstance(session.partition, Shares)
+    return session.partition
