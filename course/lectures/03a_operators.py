@@ -2,14 +2,14 @@
 # # 03a. How does a network look at an image, or at a sentence, and how many multiplications does it take?
 #
 # *Read [01a](01a_backpropagation.ipynb) and [02a](02a_noisy_gradients.ipynb) first: gradients and training. Reading
-# time: about 27 minutes. Figures are* measured *on the computer that ran this page, or come from a* formula.
+# time: about 28 minutes. Figures are* measured *on the computer that ran this page, or come from a* formula.
 #
 # ## The question
 #
 # In most layers of chapters 01 and 02 every output reads every input, with a weight for each pair: a *linear layer*.
-# Two famous networks could have used one. VGG-16 (2014) reads photographs of 224 x 224 pixels with 3 colours,
-# and its first layer computes 64 numbers for every pixel. GPT-2 (2019) reads 1,024 *tokens*, which are words and
-# parts of words, has 768 numbers for each of them, and computes 768 new ones.
+# Two famous networks could have used one. VGG-16 (2014) reads photographs of 224 x 224 pixels with 3 colours, and its
+# first layer computes 64 numbers for every pixel. GPT-2 (2019) reads 1,024 *tokens* (words and parts of words), has 768
+# numbers for each of them, and computes 768 new ones.
 
 # %%
 from course.interaction import bar, explore, guess, step_through, warm_up
@@ -44,7 +44,7 @@ table(
 
 # %% [markdown]
 # Terabytes for one layer. The real layers are so small because they look differently: at an image through a small
-# window that slides, at a sentence by asking which tokens fit together. We build both, and count.
+# window that slides, at a sentence by asking which tokens fit together.
 #
 # ## An image: a window that slides
 #
@@ -97,7 +97,7 @@ def row_of_images(images, names):
 see(row_of_images([letter[0, 0], *maps[0]], ["a letter", *FILTERS]),
     "a letter of 28x28 pixels and three maps of 26x26; zero is mid-grey. The first filter subtracts the left column of "
     "its window from the right one: where the image becomes brighter from left to right the map is light, where it "
-    "becomes darker, dark. The second does so from top to bottom. The third takes the mean of its window.")  # fmt: skip
+    "becomes darker, dark. The second does so from top to bottom.")  # fmt: skip
 
 # %% [markdown]
 # In a network the filters are not designed: they are weights, and learned. Two settings change the size of the maps.
@@ -172,8 +172,8 @@ def winograd(x, w):  # for even numbers of rows and columns in the result
 
 # %% [markdown]
 # Do they agree, with each other and with `F.conv2d(x, w, algorithm=...)` of minidl? And how often does each multiply?
-# To find out, we run them on numbers that count their products (products with the constants of $B$, $G$ and $A$ do
-# not count: they are signs and halves).
+# We run them on numbers that count their products (those with the constants of $B$, $G$ and $A$ do not count: they are
+# signs and halves).
 
 # %% source_hidden=true
 rng = np.random.default_rng(0)
@@ -203,10 +203,10 @@ table(["", "off from naive and minidl's by at most", "four outputs of a 3x3 wind
       f"{guess_fewest.against(counts['winograd'])}")  # fmt: skip
 
 # %% [markdown]
-# **Sixteen** products instead of thirty-six: four along the rows times four along the columns. (Winograd, 1980,
-# proved that in one dimension two outputs take at least four.) For one image FFT takes more than the loops: most of its
-# multiplications transform the filters, 64 · 64 windows of weights, each padded to the size of the image. More images
-# share these, and larger windows hardly add any.
+# **Sixteen** products instead of thirty-six: four along the rows times four along the columns. (Winograd, 1980: in one
+# dimension two outputs take at least four.) FFT takes more than the loops here: most of its multiplications transform
+# the 64 · 64 windows of weights, padded to the size of the image. More images share these, and larger windows hardly
+# add any.
 
 # %%
 guess_speed = guess("3x3 windows, 256 channels of 14x14: how many times as fast as im2col is minidl's Winograd?")
@@ -237,9 +237,9 @@ say(f"Your guess: {guess_speed.against(round(as_fast, 2))}. On the machine where
     f"channels im2col is {many.seconds['fft'] / many.seconds['im2col']:.0f} times as fast as FFT.")  # fmt: skip
 
 # %% [markdown]
-# A count of multiplications is not a time. Winograd's transforms add, and write and read memory. This takes time but
-# no multiplications; [03b](03b_cost.ipynb) is about this gap. Turn window and stride. With 16 channels and filters
-# instead of 256, there are fewer products for each transform:
+# Winograd's transforms add, and write and read memory: this takes time but no multiplications; [03b](03b_cost.ipynb) is
+# about this gap. Turn window and stride. With 16 channels and filters instead of 256, there are fewer products for each
+# transform:
 
 
 # %% source_hidden=true
@@ -284,7 +284,7 @@ explore(
 # ## Backward is a convolution, too
 #
 # A pixel is in several windows: it adds to several outputs, to each with another weight of the filter. Its gradient
-# adds up the gradients of these outputs, each times that weight (01a). In other words: a window slides over the
+# adds up the gradients of these outputs, each times that weight (01a). So a window slides over the
 # outputs' gradients, padded by zeros, and the filters are mirrored, with channels and filters swapped.
 
 # %%
@@ -303,7 +303,7 @@ print(f"gradient of the images: off from minidl's by at most {np.abs(naive(padde
 #
 # An output of one layer sees 3x3 pixels. Convolutions are stacked, with a nonlinear function in between such as ReLU.
 # How much of the image can an output of the last layer see? Its gradient tells: a pixel that it cannot see has
-# gradient zero. *Pooling* takes the mean (or the maximum) of each 2x2 pixels of a map and keeps that number only.
+# gradient zero. *Pooling* replaces each 2x2 pixels of a map by their mean or maximum.
 
 
 # %%
@@ -390,7 +390,7 @@ table(["64 layers", "minidl's default weights", "He's weights"],
 
 # %% [markdown]
 # In plain layers the gradient shrinks or not, depending on the first weights. With batch norm the first
-# weights hardly matter, but gradients grow on their way from the last layer to the first. With residual blocks as well,
+# weights hardly matter, but gradients grow from the last layer to the first. With residual blocks as well,
 # they have a similar size in all layers. So ResNet-50 has both.
 #
 # ## A sentence: look where it fits
@@ -422,19 +422,17 @@ say(f"50 positions with 64 random numbers each: rows sum to one up to {np.abs(we
 
 # %% [markdown]
 # Why the root? The scalar product of two vectors of $d$ random numbers with mean 0 and variance 1 has variance $d$.
-# Softmax of such large numbers picks one position and ignores the others, and its gradient is then nearly zero.
+# Softmax of such large numbers picks one position, and its gradient is then nearly zero.
 #
-# A layer of a GPT adds two things. **Heads:** one row of weights gives one mean. So queries, keys and values are cut
-# into slices, and each slice attends for itself; a last linear layer mixes them. **A causal mask:** a GPT predicts
-# the next token at *every* position of a text at once. Position $t$ must not see later ones, which contain the
-# answer. Their scores become $-\infty$, their weights 0.
+# A layer of a GPT adds two things. **Heads:** one row of weights gives one mean. So queries, keys and values (made by
+# one layer, `c_attn`) are cut into slices, and each slice attends for itself; a last linear layer, `c_proj`, mixes
+# them. **A causal mask:** a GPT predicts the next token at *every* position of a text at once. Position $t$ must not
+# see later ones, which contain the answer. Their scores become $-\infty$, their weights 0.
 
 
 # %%
 def gpt_attention(x, c_attn, c_proj, heads, hidden_from=1):
-    """Attention of one text x (t, h); c_attn: the three linear layers in one, c_proj: the last one.
-
-    A position does not see those that come `hidden_from` or more later."""
+    """Attention of one text x (t, h); a position does not see those that come `hidden_from` or more later."""
     t, h = x.shape
     q, k, v = c_attn(x).reshape(t, 3, heads, h // heads).transpose(1, 2, 0, 3)  # each (heads, t, h / heads)
     scores = q @ k.transpose(-1, -2) / np.sqrt(h // heads)
@@ -454,8 +452,7 @@ say(f"Off from the layer of minidl's GPT with the same weights: {off:.0e} of the
 # %% [markdown]
 # ## Break it: a mask that is off by one
 #
-# A programmer writes `hidden_from=2`: a position sees one position too many. No shape is wrong and no error is
-# raised.
+# A programmer writes `hidden_from=2`: a position sees one position too many. No error is raised.
 
 # %%
 guess_loss = guess("What happens to the training loss?", ["much lower", "about the same", "much higher"])
@@ -671,8 +668,8 @@ depths = {name: [depth(layer(x)[0]) for x in TEXTS.values()] for name, layer in 
 see(lines.draw([Panel([Line(name, list(TEXTS), values, "both") for name, values in depths.items()], "positions",
                       "operations on the longest path", "", log="xy")], source="measured"),
     "the depth of the graph that backpropagation walks (01a). It grows with the text for recurrent layers, not for "
-    "attention. (An LSTM is a recurrence that learns what to forget. A step of minidl's LSTM counts as one "
-    "operation, a step of its RNN as several: compare the slopes.)")  # fmt: skip
+    "attention. (An LSTM is a recurrence that learns what to forget. Its steps count as one operation each, "
+    "those of the RNN as several: compare the slopes.)")  # fmt: skip
 say(f"From 16 to 256 positions: {depths['RNN'][-1] / depths['RNN'][1]:.1f} times for the RNN, "
     f"{depths['attention'][-1] / depths['attention'][1]:.1f} for attention.")  # fmt: skip
 
@@ -746,8 +743,7 @@ say(f"our convolutions alone have {vgg / 1e9:.2f} billion, all layers {counts['V
 # 2x2 outputs of a 3x3 window 16 instead of 36 are enough, and by FFT their number hardly depends on the window. Depth
 # and pooling let it see the whole image; batch norm and residual blocks keep gradients of a similar size in all layers.
 # It looks at a sentence by comparing every position with every other. That takes $2th$ multiplications a position,
-# besides $12h^2$ for the linear layers of a block, and no position waits for another. How long they take is another
-# question.
+# besides $12h^2$ for the linear layers of a block, and no position waits for another.
 #
 # ## To the exercises
 #
