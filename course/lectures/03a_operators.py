@@ -9,7 +9,7 @@
 # In most layers of chapters 01 and 02 every output reads every input, with a weight for each pair: a *linear layer*.
 # Two famous networks could have used one. VGG-16 (2014) reads photographs of 224 x 224 pixels with 3 colours, and its
 # first layer computes 64 numbers for every pixel. GPT-2 (2019) reads 1,024 *tokens* (words and parts of words), has 768
-# numbers for each of them, and computes 768 new ones.
+# numbers for each, and computes 768 new ones.
 
 # %%
 from course.interaction import bar, explore, guess, step_through, warm_up
@@ -43,7 +43,7 @@ table(
 )  # fmt: skip
 
 # %% [markdown]
-# Terabytes for one layer. The real layers are so small because they look differently: at an image through a small
+# Terabytes for one layer. The real ones look differently: at an image through a small
 # window that slides, at a sentence by asking which tokens fit together.
 #
 # ## An image: a window that slides
@@ -100,7 +100,7 @@ see(row_of_images([letter[0, 0], *maps[0]], ["a letter", *FILTERS]),
     "becomes darker, dark. The second does so from top to bottom.")  # fmt: skip
 
 # %% [markdown]
-# In a network the filters are not designed: they are weights, and learned. Two settings change the size of the maps.
+# In a network the filters are learned weights. Two settings change the size of the maps.
 # *Padding* puts zeros around the image, so that a map can be as large as the image. A *stride* of 2 moves the window
 # by two pixels at a time: it computes a quarter of the outputs.
 #
@@ -108,7 +108,7 @@ see(row_of_images([letter[0, 0], *maps[0]], ["a letter", *FILTERS]),
 #
 # ## The same sums in three other ways
 #
-# **As a matrix product** (*im2col*). No operation multiplies faster than a matrix product (03b measures it). So copy
+# **As a matrix product** (*im2col*). No operation multiplies faster than a matrix product (see 03b). So copy
 # every window into a column of a matrix. The multiplications are the same, but the matrix has about $k^2$ times as
 # many numbers as $x$.
 
@@ -130,11 +130,10 @@ def im2col(x, w):
 guess_fewest = guess("How few multiplications are enough for these four outputs?", [12, 16, 24, 36])
 
 # %% [markdown]
-# **By waves** (*FFT*). The Fourier transform writes an image as a sum of waves, one complex number for each
-# frequency. Sliding a filter over a wave gives the same wave, stronger or weaker and shifted: *one* product per
-# frequency, however large the filter is. The fast Fourier transform itself takes about $P \log_2 P$ multiplications
-# for $P$ pixels. Waves are periodic, so a window that sticks out sees the opposite side of the image; the last line
-# cuts these outputs off.
+# **By waves** (*FFT*). The Fourier transform writes an image as a sum of waves, one complex number for each frequency.
+# Sliding a filter over a wave gives the same wave, stronger or weaker and shifted: *one* product per frequency, however
+# large the filter is. The fast Fourier transform itself takes about $P \log_2 P$ multiplications for $P$ pixels. Waves
+# are periodic, so a window that sticks out sees the opposite side; the last line cuts these outputs off.
 
 
 # %%
@@ -172,8 +171,7 @@ def winograd(x, w):  # for even numbers of rows and columns in the result
 
 # %% [markdown]
 # Do they agree, with each other and with `F.conv2d(x, w, algorithm=...)` of minidl? And how often does each multiply?
-# We run them on numbers that count their products (those with the constants of $B$, $G$ and $A$ do not count: they are
-# signs and halves).
+# We run them on numbers that count products, except those with the signs and halves in $B$, $G$ and $A$.
 
 # %% source_hidden=true
 rng = np.random.default_rng(0)
@@ -205,8 +203,7 @@ table(["", "off from naive and minidl's by at most", "four outputs of a 3x3 wind
 # %% [markdown]
 # **Sixteen** products instead of thirty-six: four along the rows times four along the columns. (Winograd, 1980: in one
 # dimension two outputs take at least four.) FFT takes more than the loops here: most of its multiplications transform
-# the 64 · 64 windows of weights, padded to the size of the image. More images share these, and larger windows hardly
-# add any.
+# the 64 · 64 windows of weights, padded to the size of the image. More images share these.
 
 # %%
 guess_speed = guess("3x3 windows, 256 channels of 14x14: how many times as fast as im2col is minidl's Winograd?")
@@ -301,7 +298,7 @@ print(f"gradient of the images: off from minidl's by at most {np.abs(naive(padde
 #
 # ## How far does it see?
 #
-# An output of one layer sees 3x3 pixels. Convolutions are stacked, with a nonlinear function in between such as ReLU.
+# An output of one layer sees 3x3 pixels. Convolutions are stacked, with nonlinear functions such as ReLU in between.
 # How much of the image can an output of the last layer see? Its gradient tells: a pixel that it cannot see has
 # gradient zero. *Pooling* replaces each 2x2 pixels of a map by their mean or maximum.
 
@@ -350,7 +347,7 @@ say(f"L convolutions see 2L + 1 pixels: 31 pixels take **{enough}** of them. Wit
     f"{width_seen(4, True)}, and each layer has a quarter of the outputs of the one before.")  # fmt: skip
 
 # %% [markdown]
-# Seeing far takes many layers, and many layers are hard to train: gradients shrink or grow from layer to layer
+# Seeing far takes many layers, and these are hard to train: gradients shrink or grow from layer to layer
 # ([02b](02b_starting_points.ipynb)). Two devices help. *Batch norm* shifts and scales every map so that it has mean 0
 # and variance 1 over the minibatch. A *residual block* adds its input to its output, so that gradients have a path
 # around it. Here are 64 convolutions with ReLU, from two usual distributions of first weights:
@@ -422,7 +419,7 @@ say(f"50 positions with 64 random numbers each: rows sum to one up to {np.abs(we
 
 # %% [markdown]
 # Why the root? The scalar product of two vectors of $d$ random numbers with mean 0 and variance 1 has variance $d$.
-# Softmax of such large numbers picks one position, and its gradient is then nearly zero.
+# Softmax of such large numbers picks one position, and its gradient is nearly zero.
 #
 # A layer of a GPT adds two things. **Heads:** one row of weights gives one mean. So queries, keys and values (made by
 # one layer, `c_attn`) are cut into slices, and each slice attends for itself; a last linear layer, `c_proj`, mixes
@@ -675,7 +672,7 @@ say(f"From 16 to 256 positions: {depths['RNN'][-1] / depths['RNN'][1]:.1f} times
 
 # %% [markdown]
 # Attention takes more multiplications, but those of one position do not wait for another's, so thousands of cores can
-# share them. (Each operation counts once here; on many cores a sum of $t$ numbers takes $\log_2 t$ rounds.)
+# share them. (A sum of $t$ numbers counts once here; on many cores it takes $\log_2 t$ rounds.)
 #
 # ## The architectures, counted
 
