@@ -2,14 +2,14 @@
 # # 03a. How does a network look at an image, or at a sentence, and how many multiplications does it take?
 #
 # *Read [01a](01a_backpropagation.ipynb) and [02a](02a_noisy_gradients.ipynb) first: gradients and training. Reading
-# time: about 27 minutes. Figures are* measured *on the computer that ran this page, or come from a* formula.
+# time: about 28 minutes. Figures are* measured *on the computer that ran this page, or come from a* formula.
 #
 # ## The question
 #
 # In most layers of chapters 01 and 02 every output reads every input, with a weight for each pair: a *linear layer*.
-# Two famous networks could have begun with one. VGG-16 (2014) reads photographs of 224 x 224 pixels with 3 colours,
-# and its first layer computes 64 numbers for every pixel. GPT-2 (2019) reads 1,024 *tokens*, which are words and
-# parts of words, has 768 numbers for each of them, and computes 768 new ones.
+# Two famous networks could have used one. VGG-16 (2014) reads photographs of 224 x 224 pixels with 3 colours, and its
+# first layer computes 64 numbers for every pixel. GPT-2 (2019) reads 1,024 *tokens* (words and parts of words), has 768
+# numbers for each, and computes 768 new ones.
 
 # %%
 from course.interaction import bar, explore, guess, step_through, warm_up
@@ -43,18 +43,18 @@ table(
 )  # fmt: skip
 
 # %% [markdown]
-# Terabytes for one layer. The real layers are so small because they look differently: at an image through a small
-# window that slides, at a sentence by asking which tokens fit together. We build both, and count.
+# Terabytes for one layer. The real ones look differently: at an image through a small
+# window that slides, at a sentence by asking which tokens fit together.
 #
 # ## An image: a window that slides
 #
 # A *convolution* computes each output from a small window of the image: it multiplies the pixels in the window by
 # weights and adds up. The weights, a *filter*, are the same at every place, since an edge on the left looks like an
 # edge on the right. An image has *channels*, such as its three colours. A filter reads a window of all channels, and
-# its outputs at all places form one channel of the result, a *map*. With $n$ images, $c$ channels, $f$ filters and
+# its outputs at all places form one channel of the result, a *map*. With $N$ images, $C$ channels, $F$ filters and
 # windows of $k \times k$ pixels:
 #
-# $$y_{n f i j} = \sum_{c} \sum_{a < k} \sum_{b < k} w_{f c a b}\; x_{n,\, c,\, i + a,\, j + b}$$
+# $$y_{n f i j} = \sum_{c < C} \sum_{a < k} \sum_{b < k} w_{f c a b}\; x_{n,\, c,\, i + a,\, j + b}$$
 #
 # That is seven loops:
 
@@ -97,18 +97,18 @@ def row_of_images(images, names):
 see(row_of_images([letter[0, 0], *maps[0]], ["a letter", *FILTERS]),
     "a letter of 28x28 pixels and three maps of 26x26; zero is mid-grey. The first filter subtracts the left column of "
     "its window from the right one: where the image becomes brighter from left to right the map is light, where it "
-    "becomes darker, dark. The second does so from top to bottom. The third takes the mean of its window.")  # fmt: skip
+    "becomes darker, dark. The second does so from top to bottom.")  # fmt: skip
 
 # %% [markdown]
-# In a network the filters are not designed: they are weights, and learned. Two settings change the size of the maps.
+# In a network the filters are learned weights. Two settings change the size of the maps.
 # *Padding* puts zeros around the image, so that a map can be as large as the image. A *stride* of 2 moves the window
 # by two pixels at a time: it computes a quarter of the outputs.
 #
-# With $o$ outputs a map, the loops multiply $n f o\, c k^2$ times.
+# With $o$ outputs a map, the loops multiply $N F o\, C k^2$ times.
 #
 # ## The same sums in three other ways
 #
-# **As a matrix product** (*im2col*). No operation multiplies faster than a matrix product (03b measures it). So copy
+# **As a matrix product** (*im2col*). No operation multiplies faster than a matrix product (see 03b). So copy
 # every window into a column of a matrix. The multiplications are the same, but the matrix has about $k^2$ times as
 # many numbers as $x$.
 
@@ -123,24 +123,23 @@ def im2col(x, w):
 
 
 # %% [markdown]
-# Are there ways with fewer multiplications? A 3x3 window at 2x2 neighbouring places takes 4 times 9 = 36. But
-# neighbouring windows share pixels.
+# A 3x3 window at 2x2 neighbouring places takes 4 times 9 = 36 multiplications. The four windows share pixels. Does
+# that help?
 
 # %%
 guess_fewest = guess("How few multiplications are enough for these four outputs?", [12, 16, 24, 36])
 
 # %% [markdown]
-# **By waves** (*FFT*). The Fourier transform writes an image as a sum of waves, one complex number for each
-# frequency. Sliding a filter over a wave gives the same wave, stronger or weaker and shifted: *one* product per
-# frequency, however large the filter is. The fast Fourier transform itself takes about $N \log_2 N$ multiplications
-# for $N$ pixels. Waves are periodic, so a window that sticks out sees the opposite side of the image; the last line
-# cuts these outputs off.
+# **By waves** (*FFT*). The Fourier transform writes an image as a sum of waves, one complex number for each frequency.
+# Sliding a filter over a wave gives the same wave, stronger or weaker and shifted: *one* product per frequency, however
+# large the filter is. The fast Fourier transform itself takes about $P \log_2 P$ multiplications for $P$ pixels. Waves
+# are periodic, so a window that sticks out sees the opposite side; the last line cuts these outputs off.
 
 
 # %%
 def fft(x, w):
     (height, width), k = x.shape[2:], w.shape[3]
-    images, filters = np.fft.rfft2(x), np.fft.rfft2(w, (height, width)).conj()
+    images, filters = np.fft.rfft2(x), np.fft.rfft2(w, (height, width)).conj()  # without conj, w is mirrored
     y = np.fft.irfft2(np.einsum("nchw,fchw->nfhw", images, filters), (height, width))
     return y[:, :, : height - k + 1, : width - k + 1]
 
@@ -172,8 +171,7 @@ def winograd(x, w):  # for even numbers of rows and columns in the result
 
 # %% [markdown]
 # Do they agree, with each other and with `F.conv2d(x, w, algorithm=...)` of minidl? And how often does each multiply?
-# To find out, we run them on numbers that count their products (products with the constants of $B$, $G$ and $A$ do
-# not count: they are signs and halves).
+# We run them on numbers that count products, except those with the signs and halves in $B$, $G$ and $A$.
 
 # %% source_hidden=true
 rng = np.random.default_rng(0)
@@ -197,13 +195,15 @@ for name, way in WAYS.items():
     off = max(off, np.abs(way(images, filters) - naive(images, filters)).max())
     counts[name] = None if name == "fft" else multiplications(way, *tile)[0]
     rows.append([name, f"{off:.0e}", counts[name] or "", f"{products(name, 1, 64, 64, 56, 3) / 1e6:,.0f} million"])
-table(["", "off by at most", "four outputs of a 3x3 window", "64 filters, 64 channels of 56x56, 3x3"], rows,
+table(["", "off from naive and minidl's by at most", "four outputs of a 3x3 window",
+       "64 filters, 64 channels of 56x56, 3x3"], rows,
       "second column measured; third counted, which np.fft does not allow; last by formula; your guess: "
       f"{guess_fewest.against(counts['winograd'])}")  # fmt: skip
 
 # %% [markdown]
-# **Sixteen** products instead of thirty-six: four along the rows times four along the columns. (Winograd, 1980,
-# proved that in one dimension two outputs take at least four.)
+# **Sixteen** products instead of thirty-six: four along the rows times four along the columns. (Winograd, 1980: in one
+# dimension two outputs take at least four.) FFT takes more than the loops here: most of its multiplications transform
+# the 64 · 64 windows of weights, padded to the size of the image. More images share these.
 
 # %%
 guess_speed = guess("3x3 windows, 256 channels of 14x14: how many times as fast as im2col is minidl's Winograd?")
@@ -220,17 +220,23 @@ for (n, c, size), title in LAYERS.items():
     panels.append(Panel(series, "window k", "forward and backward (ms)", title, log="y", xlim=(2, 16)))
 deep = next(row for row in timings if (*row[:3], row.window) == (4, 256, 14, 3))
 wide = next(row for row in timings if (*row[:3], row.window) == (32, 16, 32, 15))
-see(lines.draw(panels, source="measured"),
+many = next(row for row in timings if (*row[:3], row.window) == (4, 256, 14, 5))
+figure = lines.draw(panels, source="measured")
+for axes in figure.axes:
+    axes.set_xticks([3, 5, 9, 15])
+see(figure,
     "a convolution and its gradients by three algorithms, from minidl's table of measured times, by which "
-    "`algorithm='auto'` chooses. The time of im2col grows with the window, that of FFT less.")  # fmt: skip
+    "`algorithm='auto'` chooses. The time of im2col grows faster with the window than that of FFT.")  # fmt: skip
 as_fast = deep.seconds["im2col"] / deep.seconds["winograd"]
 say(f"Your guess: {guess_speed.against(round(as_fast, 2))}. On the machine where the table was measured, Winograd is "
     f"**{as_fast:.2f} times** as fast, with {16 / 36:.0%} of the multiplications. With 15x15 windows over 16 channels "
-    f"FFT is {wide.seconds['im2col'] / wide.seconds['fft']:.0f} times as fast as im2col.")  # fmt: skip
+    f"FFT is {wide.seconds['im2col'] / wide.seconds['fft']:.0f} times as fast as im2col; with 5x5 windows over 256 "
+    f"channels im2col is {many.seconds['fft'] / many.seconds['im2col']:.0f} times as fast as FFT.")  # fmt: skip
 
 # %% [markdown]
-# A count of multiplications is not a time. Winograd's transforms add, and write and read memory. This takes time but
-# no multiplications; [03b](03b_cost.ipynb) is about this gap. Turn window and stride:
+# Winograd's transforms add, and write and read memory: this takes time but no multiplications; [03b](03b_cost.ipynb) is
+# about this gap. Turn window and stride. With 16 channels and filters instead of 256, there are fewer products for each
+# transform:
 
 
 # %% source_hidden=true
@@ -262,7 +268,8 @@ explore(
     cost,
     "multiplications and seconds of a forward pass, relative to im2col; 4 images, 16 channels and filters, 32x32 "
     "pixels. The larger the window, the fewer multiplications FFT takes relative to im2col. A stride of 2 saves im2col "
-    "three quarters; FFT computes all outputs and drops these. Winograd exists for 3x3 with stride 1.",
+    "three quarters; FFT computes all outputs and drops these. minidl's Winograd is for 3x3 windows with "
+    "stride 1. Where a full bar is higher than the hatched one, a multiplication takes longer than in im2col.",
     window=[3, 1, 5, 9, 15],
     stride=[1, 2],
     multiples=[{}, {"window": 15}, {"stride": 2}, {"window": 15, "stride": 2}],
@@ -274,7 +281,7 @@ explore(
 # ## Backward is a convolution, too
 #
 # A pixel is in several windows: it adds to several outputs, to each with another weight of the filter. Its gradient
-# adds up the gradients of these outputs, each times that weight (01a). In other words: a window slides over the
+# adds up the gradients of these outputs, each times that weight (01a). So a window slides over the
 # outputs' gradients, padded by zeros, and the filters are mirrored, with channels and filters swapped.
 
 # %%
@@ -287,13 +294,13 @@ print(f"gradient of the images: off from minidl's by at most {np.abs(naive(padde
 
 # %% [markdown]
 # The gradient of the filters is a convolution as well: of the images, with the outputs' gradient as the filter. By
-# the loops, each of the two gradients takes as many multiplications as forward.
+# the loops, each of the two gradients takes as many multiplications as forward, not counting those by added zeros.
 #
 # ## How far does it see?
 #
-# An output of one layer sees 3x3 pixels. Convolutions are stacked, with a nonlinear function in between such as ReLU.
+# An output of one layer sees 3x3 pixels. Convolutions are stacked, with nonlinear functions such as ReLU in between.
 # How much of the image can an output of the last layer see? Its gradient tells: a pixel that it cannot see has
-# gradient zero. *Pooling* takes the mean (or the maximum) of each 2x2 pixels of a map and keeps that number only.
+# gradient zero. *Pooling* replaces each 2x2 pixels of a map by their mean or maximum.
 
 
 # %%
@@ -340,7 +347,7 @@ say(f"L convolutions see 2L + 1 pixels: 31 pixels take **{enough}** of them. Wit
     f"{width_seen(4, True)}, and each layer has a quarter of the outputs of the one before.")  # fmt: skip
 
 # %% [markdown]
-# Seeing far takes many layers, and many layers are hard to train: gradients shrink or grow from layer to layer
+# Seeing far takes many layers, and these are hard to train: gradients shrink or grow from layer to layer
 # ([02b](02b_starting_points.ipynb)). Two devices help. *Batch norm* shifts and scales every map so that it has mean 0
 # and variance 1 over the minibatch. A *residual block* adds its input to its output, so that gradients have a path
 # around it. Here are 64 convolutions with ReLU, from two usual distributions of first weights:
@@ -369,7 +376,8 @@ def growth(kind, he):
         nn.init.kaiming_normal_(weight, nonlinearity="relu")
     x, g = np.random.default_rng(1).normal(size=(2, 8, 16, 12, 12)).astype(np.float32)
     net(Tensor(x)).backward(g)
-    return np.linalg.norm(weights[0].grad) / np.linalg.norm(weights[-1].grad)
+    first, last = (np.linalg.norm(weights[place].grad.astype(float)) for place in (0, -1))
+    return first / last
 
 
 table(["64 layers", "minidl's default weights", "He's weights"],
@@ -378,18 +386,18 @@ table(["64 layers", "minidl's default weights", "He's weights"],
       "measured: norm of the first layer's gradient relative to the last one's, before training")  # fmt: skip
 
 # %% [markdown]
-# In plain layers all depends on the first weights. With batch norm it does not, but gradients grow on their way from
-# the last layer to the first. With residual blocks as well, they have a similar size in all layers. So ResNet-50 has
-# both.
+# In plain layers the gradient shrinks or not, depending on the first weights. With batch norm the first
+# weights hardly matter, but gradients grow from the last layer to the first. With residual blocks as well,
+# they have a similar size in all layers. So ResNet-50 has both.
 #
 # ## A sentence: look where it fits
 #
-# "The cat that had chased the dogs was tired." Who was? *cat*, six words before; in "The cat was tired", one. A
-# window with fixed weights cannot know. *Attention* computes the weights from the content. Each position $t$ of a
-# text has a vector. Three linear layers make three vectors of it: a *query* $q_t$ (what do I look for?), a *key*
-# $k_t$ (by what can I be found?) and a *value* $v_t$ (what do I say?). The output at $t$ is a mean of all values. A
-# value has more weight if its key is more similar to the query, that is, if their scalar product, the *score*, is
-# larger. *Softmax* makes weights of scores: their exponentials, divided by the sum of these. Three lines:
+# "The cat that had chased the dogs was tired." Who was? *cat*, six words before; in "The cat was tired", one. A window
+# with fixed weights cannot know. *Attention* computes the weights from the content. Each position $t$ of a text has a
+# vector. Three linear layers make three vectors of it: a *query* $q_t$ (what do I look for?), a *key* $k_t$ (by what
+# can I be found?) and a *value* $v_t$ (what do I say?). The output at $t$ is a weighted mean of all values. A value has
+# more weight if its key is more similar to the query, that is, if their scalar product, the *score*, is larger.
+# *Softmax* makes weights of scores: their exponentials, divided by the sum of these. Three lines:
 
 
 # %%
@@ -410,13 +418,13 @@ say(f"50 positions with 64 random numbers each: rows sum to one up to {np.abs(we
     f"{attention(8 * q, k, v)[1].max(axis=-1).mean():.0%}.")  # fmt: skip
 
 # %% [markdown]
-# Why the root? A scalar product of $d$ random numbers of variance 1 has variance $d$. Softmax of such large numbers
-# picks one position and ignores the others, and its gradient is then nearly zero.
+# Why the root? The scalar product of two vectors of $d$ random numbers with mean 0 and variance 1 has variance $d$.
+# Softmax of such large numbers picks one position, and its gradient is nearly zero.
 #
-# A layer of a GPT adds two things. **Heads:** one row of weights gives one mean. So queries, keys and values are cut
-# into slices, and each slice attends for itself; a last linear layer mixes them. **A causal mask:** a GPT predicts
-# the next token at *every* position of a text at once. Position $t$ must not see later ones, which contain the
-# answer. Their scores become $-\infty$, their weights 0.
+# A layer of a GPT adds two things. **Heads:** one row of weights gives one mean. So queries, keys and values (made by
+# one layer, `c_attn`) are cut into slices, and each slice attends for itself; a last linear layer, `c_proj`, mixes
+# them. **A causal mask:** a GPT predicts the next token at *every* position of a text at once. Position $t$ must not
+# see later ones, which contain the answer. Their scores become $-\infty$, their weights 0.
 
 
 # %%
@@ -435,14 +443,13 @@ manual_seed(0)
 layer = nn.models.GPT(96, 32, n_layer=1, n_head=4, n_embd=64).double().transformer.h[0].attn
 text = rng.normal(size=(12, 64))
 ours = gpt_attention(Tensor(text), layer.c_attn, layer.c_proj, 4).numpy()
-off = np.abs(ours - layer(Tensor(text[None])).numpy()).max()
-say(f"Off from the layer of minidl's GPT with the same weights: {off:.0e}.")
+off = np.abs(ours - layer(Tensor(text[None])).numpy()).max() / np.abs(ours).max()
+say(f"Off from the layer of minidl's GPT with the same weights: {off:.0e} of the largest output.")
 
 # %% [markdown]
 # ## Break it: a mask that is off by one
 #
-# A programmer writes `hidden_from=2`: a position sees one position too many. No shape is wrong and no error is
-# raised.
+# A programmer writes `hidden_from=2`: a position sees one position too many. No error is raised.
 
 # %%
 guess_loss = guess("What happens to the training loss?", ["much lower", "about the same", "much higher"])
@@ -540,7 +547,7 @@ table(["150 steps on Python code", "training loss", "test loss, last character"]
 #
 # ## What a trained head looks at
 #
-# The course's GPT with the right mask, after some more steps. Try a line of your own in `LINE` (at most 32
+# The course's GPT with the right mask, trained anew for 500 steps. Try a line of your own in `LINE` (at most 32
 # characters).
 
 # %%
@@ -570,7 +577,7 @@ nearest, farthest = (np.unravel_index(place, previous.shape) for place in (previ
 explore(
     draw_head,
     "a row for each character of the line: the darker a column, the more weight its character gets. Later ones "
-    "are hidden. The title has the mean weight of the character just before.",
+    "are hidden. The title has the mean weight of the character just before, in this line.",
     layer=[1, 2],
     head=[1, 2, 3, 4],
     multiples=[{"layer": int(place[0]) + 1, "head": int(place[1]) + 1} for place in (nearest, farthest)],
@@ -580,8 +587,9 @@ explore(
 )
 say(f"Training loss {loss:.2f}. Over 64 test texts, head {nearest[1] + 1} of layer {nearest[0] + 1} gives the previous "
     f"character {previous.max():.0%} of its weight, head {farthest[1] + 1} of layer {farthest[0] + 1} gives it "
-    f"{previous.min():.0%}. Spaces, {is_space.mean():.0%} of the characters, get {spaces[nearest]:.0%} and "
-    f"{spaces[farthest]:.0%}.")  # fmt: skip
+    f"{previous.min():.0%}; equal weights would give it {(1 / np.arange(2, CONTEXT + 1)).mean():.0%}. Spaces, "
+    f"{is_space.mean():.0%} of the characters, get {spaces[nearest]:.0%} and {spaces[farthest]:.0%}. Nobody told the "
+    "heads what to look at: they learned it.")  # fmt: skip
 
 # %% [markdown]
 # ## What attention costs
@@ -613,9 +621,9 @@ say(f"2th = 12h² at **t = 6h = {6 * h:,}** positions (your guess: {guess_length
 # %% [markdown]
 # ## The older way: one after the other
 #
-# A *recurrent* network reads a text from left to right and keeps a state: $h_t = \tanh(W x_t + U h_{t-1})$. A
-# position costs two products, however long the text is: in a long text, recurrence needs fewer multiplications than
-# attention. Why did attention replace it?
+# A *recurrent* network reads a text from left to right and keeps a state: $s_t = \tanh(W x_t + U s_{t-1})$. A position
+# costs two products of a matrix and a vector, however long the text is: in a long text, recurrence needs fewer
+# multiplications than attention. Why did attention replace it?
 
 
 # %% source_hidden=true
@@ -657,13 +665,14 @@ depths = {name: [depth(layer(x)[0]) for x in TEXTS.values()] for name, layer in 
 see(lines.draw([Panel([Line(name, list(TEXTS), values, "both") for name, values in depths.items()], "positions",
                       "operations on the longest path", "", log="xy")], source="measured"),
     "the depth of the graph that backpropagation walks (01a). It grows with the text for recurrent layers, not for "
-    "attention. (An LSTM is a recurrence that learns what to forget; a step of it counts once.)")  # fmt: skip
+    "attention. (An LSTM is a recurrence that learns what to forget. Its steps count as one operation each, "
+    "those of the RNN as several: compare the slopes.)")  # fmt: skip
 say(f"From 16 to 256 positions: {depths['RNN'][-1] / depths['RNN'][1]:.1f} times for the RNN, "
-    f"{depths['attention'][-1] / depths['attention'][1]:.0f} for attention.")  # fmt: skip
+    f"{depths['attention'][-1] / depths['attention'][1]:.1f} for attention.")  # fmt: skip
 
 # %% [markdown]
 # Attention takes more multiplications, but those of one position do not wait for another's, so thousands of cores can
-# share them. (Each operation counts once here; on many cores a sum of $t$ numbers takes $\log_2 t$ rounds.)
+# share them. (A sum of $t$ numbers counts once here; on many cores it takes $\log_2 t$ rounds.)
 #
 # ## The architectures, counted
 
@@ -689,13 +698,13 @@ PAPERS = {"LeNet-5": "60,000; 340,908 connections", "AlexNet": "60 million", "VG
 rows = []
 for name, count in counts.items():
     convolved = sum(layer.multiply_adds for layer in count.layers if layer.kind == "Conv2d")
-    rows.append([name, f"{count.parameters:,}", f"{count.parameter_bytes / 2**20:,.1f} MiB",
-                 f"{count.activation_bytes / 2**20:,.3g} MiB" if count.activation_bytes < 2**20
-                 else f"{count.activation_bytes / 2**20:,.1f} MiB", f"{count.multiply_adds:.3g}",
-                 f"{convolved / count.multiply_adds:.0%}", PAPERS[name]])  # fmt: skip
+    sizes = [f"{size / 2**30:.1f} GiB" if size >= 2**30 else f"{size / 2**20:.3g} MiB"
+             for size in (count.parameter_bytes, count.activation_bytes)]  # fmt: skip
+    rows.append([name, f"{count.parameters:,}", *sizes, f"{count.multiply_adds:.3g}",
+                 f"{convolved / count.multiply_adds:.1%}", PAPERS[name]])  # fmt: skip
 more = max(("AlexNet", "ResNet-50"), key=lambda name: counts[name].parameters)
-table(["one image or text", "weights", "memory", "kept for backward", "multiply-adds", "in convolutions", "papers"],
-      rows, f"counted; last column published; your guess: {guess_weights.against(more)}")  # fmt: skip
+table(["one image or text", "weights", "their memory", "kept for backward", "multiply-adds", "in convolutions",
+       "papers"], rows, f"counted; last column published; your guess: {guess_weights.against(more)}")  # fmt: skip
 
 # %% source_hidden=true
 linear = sum(layer.parameters for layer in counts["AlexNet"].layers if layer.kind == "Linear")
@@ -727,11 +736,11 @@ say(f"our convolutions alone have {vgg / 1e9:.2f} billion, all layers {counts['V
 #
 # ## The answer so far
 #
-# A network looks at an image through small windows with shared weights. That takes $n f o\,c k^2$ multiplications;
-# for 3x3 windows 16 instead of 36 are enough, and by FFT their number hardly depends on the window. Depth and pooling
-# let it see the whole image; batch norm and residual blocks keep gradients of a similar size in all layers. It looks
-# at a sentence by comparing every position with every other. That takes $2th$ multiplications a position, besides
-# $12h^2$ for the linear layers of a block, and no position waits for another. How long they take is another question.
+# A network looks at an image through small windows with shared weights. That takes $N F o\,C k^2$ multiplications; for
+# 2x2 outputs of a 3x3 window 16 instead of 36 are enough, and by FFT their number hardly depends on the window. Depth
+# and pooling let it see the whole image; batch norm and residual blocks keep gradients of a similar size in all layers.
+# It looks at a sentence by comparing every position with every other. That takes $2th$ multiplications a position,
+# besides $12h^2$ for the linear layers of a block, and no position waits for another.
 #
 # ## To the exercises
 #
