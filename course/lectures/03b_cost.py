@@ -127,7 +127,7 @@ table(
 # %% source_hidden=true
 def turn(axes, samples, features):
     x, weight = np.full((samples, features), 0.73, np.float32), np.full((features, features), 0.37, np.float32)
-    (t,) = seconds(partial(np.matmul, x, weight, out=np.empty_like(x)), repetitions=3)
+    (t,) = seconds(partial(np.matmul, x, weight, out=np.empty_like(x)), repetitions=12_000 // features)
     f, m = 2 * samples * features**2, 4 * (features**2 + 2 * samples * features)
     ends = [0.1, ridge, 1000]
     axes.loglog(ends, [e / bound(e, 1) / 1e9 for e in ends], color="black", label="roof")
