@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 03b. Where do the seconds and the bytes go?
 #
-# *Read [03a](03a_operators.ipynb) first: convolution, its algorithms, attention. Reading time: about 25 minutes.
+# *Read [03a](03a_operators.ipynb) first: convolution, its algorithms, attention. Reading time: about 26 minutes.
 # Figures are* measured *on one core of the computer that ran this page, or come from a* formula.
 #
 # ## The question
@@ -9,8 +9,9 @@
 # In 03a we counted multiplications. Do they tell how long an operation takes? Here are two operations on float32
 # arrays, the *product* of two matrices of 500 rows and columns, and the *sum* of two arrays of 15.625 million numbers.
 #
-# A *flop* is one floating-point addition or multiplication. Each of the 500² results of the product takes 500
-# multiplications and 500 additions: 250 million flops. The sum has a sixteenth of that, 15.625 million.
+# A *flop* is one floating-point operation, such as an addition or a multiplication. Each of the 500² results of the
+# product takes 500 multiplications and 500 additions: 250 million flops. The sum has a sixteenth of that, 15.625
+# million.
 
 # %%
 from course.interaction import bar, explore, guess, warm_up
@@ -82,18 +83,18 @@ table(
 #
 # ## Build: the roofline
 #
-# So there are two limits. A core computes at most $F$ flops per second, and memory delivers at most $B$ bytes per
+# So there are two limits. A core computes at most $P$ flops per second, and memory delivers at most $B$ bytes per
 # second (the *bandwidth*). An operation of $f$ flops and $m$ bytes takes at least
 #
-# $$t \ge \max\left(\frac{f}{F},\ \frac{m}{B}\right), \qquad\text{so its rate is}\qquad \frac{f}{t} \le
-# \min(F,\ I \cdot B), \qquad I = \frac{f}{m}.$$
+# $$t \ge \max\left(\frac{f}{P},\ \frac{m}{B}\right), \qquad\text{so its rate is}\qquad \frac{f}{t} \le
+# \min(P,\ I \cdot B), \qquad I = \frac{f}{m}.$$
 #
 # $I$ is the operation's *intensity*, in flops per byte. This bound is the *roofline*. Over $I$, with both axes
-# logarithmic, it rises along $I \cdot B$ and is flat at $F$. At the corner, the *ridge*, $I = F/B$. Left of it an
+# logarithmic, it rises along $I \cdot B$ and is flat at $P$. At the corner, the *ridge*, $I = P/B$. Left of it an
 # operation is *memory-bound*, right of it *compute-bound*. The two operations above measure both limits:
 
 # %%
-F_peak, B_peak = flops["product"] / t_product, nbytes["sum"] / t_sum
+P_peak, B_peak = flops["product"] / t_product, nbytes["sum"] / t_sum
 machine = roofline.measure_machine()  # minidl measures a product and a sum, too, and keeps the best of 30 times
 
 
@@ -106,8 +107,8 @@ def bound(flops, nbytes):
 # measured: differs from run to run
 ridge = machine.flops_per_s / machine.bytes_per_s
 table(
-    ["measured", "F, GFLOP/s", "B, GB/s", "ridge F/B, flops per byte"],
-    [["above", f"{F_peak / 1e9:.0f}", f"{B_peak / 1e9:.0f}", f"{F_peak / B_peak:.1f}"],
+    ["measured", "P, GFLOP/s", "B, GB/s", "ridge P/B, flops per byte"],
+    [["above", f"{P_peak / 1e9:.0f}", f"{B_peak / 1e9:.0f}", f"{P_peak / B_peak:.1f}"],
      ["minidl's", f"{machine.flops_per_s / 1e9:.0f}", f"{machine.bytes_per_s / 1e9:.0f}", f"{ridge:.1f}"]],
     "from here on, the second row is this core's roof; other programs on the computer make both limits look smaller",
 )  # fmt: skip
@@ -119,13 +120,14 @@ table(
 #
 # $$I = \frac{2mh^2}{4\,(h^2 + 2mh)} = \frac{m}{2 + 4m/h}.$$
 #
-# It reads its weights once, for one sample as for a hundred. Turn the samples and the features:
+# It reads its weights once, for one sample as for a hundred. Small weights can stay in a *cache*, a small fast memory
+# next to the core, and then do not come from memory each time. Turn the samples and the features:
 
 
 # %% source_hidden=true
 def turn(axes, samples, features):
     x, weight = np.full((samples, features), 0.73, np.float32), np.full((features, features), 0.37, np.float32)
-    (t,) = seconds(partial(np.matmul, x, weight, out=np.empty_like(x)), repetitions=3)
+    (t,) = seconds(partial(np.matmul, x, weight, out=np.empty_like(x)), repetitions=12_000 // features)
     f, m = 2 * samples * features**2, 4 * (features**2 + 2 * samples * features)
     ends = [0.1, ridge, 1000]
     axes.loglog(ends, [e / bound(e, 1) / 1e9 for e in ends], color="black", label="roof")
@@ -142,8 +144,9 @@ def turn(axes, samples, features):
 explore(
     turn,
     "the more samples, the further right and the higher the layer. With one sample it is on the slanted line, bound by "
-    "memory, with many on the flat one, bound by computing. Small weights stay in the core's caches; then a layer "
-    "with few samples can be above the slanted line, which is for memory.",
+    "memory, with many on the flat one, bound by computing. Near the corner the measured layer can be well below: the "
+    "bound there needs memory and core to be busy all the time. Small weights stay in a cache; then a layer with few "
+    "samples can be above the slanted line, which is for memory.",
     samples=[1, 2, 4, 8, 16, 64, 256],
     features=[4000, 1000, 250],
     multiples=[{}, {"samples": 8}, {"samples": 256}, {"features": 250}],
@@ -157,7 +160,8 @@ explore(
 # ## A training step under the roof
 #
 # Here is a small GPT, with the attention of 03a: two blocks, 64 features, 16 texts of 64 tokens. The tokens are random,
-# because the seconds do not depend on which ones they are.
+# because the seconds do not depend on which ones they are. A GPT also has *GELU*, a smooth ReLU, and *layer norm*,
+# which does for each token what batch norm does for each map.
 
 # %%
 minidl.manual_seed(0)
@@ -205,14 +209,15 @@ table(
 see(
     roofline.draw(machine, operations),
     "the six kinds of operations that take most time, with their shares. Matrix products are at the right and reach "
-    "the highest rates. The others are far to the left, where the roof is low.",
+    "the highest rates. The others are far to the left, where the roof is low, and below even that, for reasons that "
+    "come next.",
 )
 
 # %% [markdown]
 # Outside the products there are few flops, many bytes, and a share of the seconds that the flops do not explain.
 # Two more things keep an operation below its bound: what is not counted, such as Python between the operations, and
 # functions such as the exponential, which take many instructions but count as one flop. And as above, what stays in a
-# *cache*, the small fast memory next to the core, can be above the slanted line.
+# cache can be above the slanted line.
 #
 # So there are three ways to make a step faster: bring products up to the flat roof, move fewer bytes, or choose another
 # algorithm. We try all three.
@@ -243,7 +248,7 @@ def by_rows(a, b, c):
                 c[i, j] += a[i, k] * b[k, j]
 
 
-@numba.njit(fastmath={"contract"})  # a multiplication and an addition may be one instruction
+@numba.njit
 def in_tiles(a, b, c):
     """Rows and columns of a are multiples of 4."""
     c[:] = 0
@@ -281,12 +286,12 @@ say(
 )
 
 # %% [markdown]
-# `textbook` goes down a column of `b`. Memory and caches hand over *lines* of 64 bytes, and of each line this loop uses
-# one number, 4 bytes. It also adds to one total, so each addition waits for the one before. `by_rows` goes along rows:
-# it uses whole lines, its additions are independent, and the compiler does several of them in one instruction (*vector
-# instructions*). That outweighs its larger number of loads and stores: a number of `b`, and one of `c` forth and back,
-# for every multiplication. `in_tiles` keeps 16 numbers of `a` in *registers*, the core's own few variables. Each number
-# of `b` that it loads serves four rows, and each number of `c` gets four products at a time.
+# `textbook` goes down a column of `b`. Memory and caches hand over *lines*, of 64 bytes on most processors, and of each
+# line this loop uses one number, 4 bytes. It also adds to one total, so each addition waits for the one before.
+# `by_rows` goes along rows: it uses whole lines, its additions are independent, and the compiler does several of them
+# in one instruction (*vector instructions*). That outweighs its larger number of loads and stores: a number of `b`, and
+# one of `c` forth and back, for every multiplication. `in_tiles` keeps 16 numbers of `a` in *registers*, the core's own
+# few variables. Each number of `b` that it loads serves four rows, and each number of `c` gets four products at a time.
 #
 # That is tiling: *load a few numbers, use each many times*. BLAS, the library behind numpy's `@`, does this for the
 # registers and again for each cache, with instructions chosen by hand.
@@ -335,10 +340,10 @@ table(
 #
 # ## Another algorithm: fewer multiplications, more bytes
 #
-# In 03a Winograd's algorithm had 2.25 times fewer multiplications than im2col, but was hardly faster at best. Put the
-# steps of both under the roof: im2col unfolds the image and has one large matrix product. Winograd's algorithm has 16
-# smaller products, and transforms of the image, the filters and the result. Here are 8 images of 64 channels and 16x16
-# pixels, with 64 filters of 3x3.
+# In 03a Winograd's algorithm had 16 multiplications where im2col has 36, but was hardly faster where it was fastest,
+# and mostly slower. Put the steps of both under the roof: im2col unfolds the image and has one large matrix product.
+# Winograd's algorithm has 16 smaller products, and transforms of the image, the filters and the result. Here are 8
+# images of 64 channels and 16x16 pixels, with 64 filters of 3x3.
 
 # %%
 guess_transforms = guess("Which share of the time of Winograd's algorithm do its transforms take?", unit="%")
@@ -356,11 +361,12 @@ WORK = {  # flops, and bytes if each array is read or written once
     ),
     "Winograd: 16 products": (32 * TILES * C * C, 4 * 16 * (2 * TILES * C + C * C)),
 }
-x, f, columns, filters, d, g = (rng.normal(size=shape).astype(np.float32) for shape in (
+x, filters, columns, as_rows, d, g = (rng.normal(size=shape).astype(np.float32) for shape in (
     (N, C, 16, 16), (C, C, 3, 3), (9 * C, N * PIXELS), (C, 9 * C), (16, C, TILES), (16, C, C)))  # fmt: skip
 all_im2col, all_winograd, one, sixteen = seconds(
-    partial(F.conv2d, x, f, padding=1, algorithm="im2col"), partial(F.conv2d, x, f, padding=1, algorithm="winograd"),
-    partial(np.matmul, filters, columns), partial(np.matmul, g, d), repetitions=10)  # fmt: skip
+    partial(F.conv2d, x, filters, padding=1, algorithm="im2col"),
+    partial(F.conv2d, x, filters, padding=1, algorithm="winograd"),
+    partial(np.matmul, as_rows, columns), partial(np.matmul, g, d), repetitions=10)  # fmt: skip
 took = dict(zip(WORK, (all_im2col - one, one, all_winograd - sixteen, sixteen), strict=True))
 least = {name: bound(*work) for name, work in WORK.items()}
 part = took["Winograd: transforms"] / all_winograd
@@ -380,8 +386,8 @@ say(f"By the bounds, Winograd's algorithm would take {at_best[0] / at_best[1]:.2
 # %% [markdown]
 # The multiplications that Winograd's algorithm saves are the cheapest of all, those in matrix products near the flat
 # roof. The transforms that it adds have a low intensity, and their bound is for one pass that reads and writes each
-# number once. numpy makes a pass for each of the additions, over numbers that are not next to each other. A gain is
-# left only if the transforms are fused, too.
+# number once. minidl's transforms are in numpy, which makes a pass for each of the additions, over numbers that are not
+# next to each other. A gain is left only if the transforms are fused, too.
 #
 # ## The bytes that an algorithm needs meanwhile
 #
@@ -461,6 +467,9 @@ say(f"Micro-batches, by minidl's `best_micro_batches`: {parts}, {time_text(plann
     f"{time_text(within)}. That is **{within / free:.2f} times** as long as without a limit (your guess: "
     f"{guess_limit.against(within / free)}). All at once within the limit: "
     + (f"by {alone[1]}, {alone[0] / free:.2f} times." if alone else "no algorithm can."))  # fmt: skip
+say(f"By fft a single image takes {times[1, 'fft'].seconds / times[BATCH, 'fft'].seconds:.0%} of the time of all "
+    f"{BATCH}: each micro-batch transforms all filters again, and their gradients. That is the price of the smaller "
+    "workspace.")  # fmt: skip
 grid = np.linspace(limits[0], 1.2 * whole[quickest].workspace, 200)
 undivided = [min((each.seconds for each in whole.values() if each.workspace <= at), default=math.nan) for at in grid]
 panel = Panel([Line("all at once", grid / 1e6, np.array(undivided) * 1e3, tone=1),
@@ -468,8 +477,8 @@ panel = Panel([Line("all at once", grid / 1e6, np.array(undivided) * 1e3, tone=1
               "limit of the workspace (MB)", "time (ms)")  # fmt: skip
 see(
     lines.draw([panel], source="measured"),
-    "the more workspace is allowed, the shorter the time. Micro-batches are never slower than all at once, since one "
-    "micro-batch of all images is one of the divisions.",
+    "with more workspace the time never grows, and it falls where a faster division fits. Micro-batches are never "
+    "slower than all at once, since one micro-batch of all images is one of the divisions.",
 )
 
 # %% [markdown]
@@ -478,13 +487,13 @@ see(
 
 # %% source_hidden=true
 x = minidl.Tensor(rng.normal(size=(BATCH, *SHAPE)).astype(np.float32), requires_grad=True)
-f = minidl.Tensor(rng.normal(size=FILTERS).astype(np.float32), requires_grad=True)
+filters = minidl.Tensor(rng.normal(size=FILTERS).astype(np.float32), requires_grad=True)
 found = []
 for plan in ([(16, None)], [(8, "fft"), (5, "im2col"), (3, None)]):
-    x.grad = f.grad = None
-    y = micro_batches.conv2d_in_micro_batches(x, f, plan, padding=7)
+    x.grad = filters.grad = None
+    y = micro_batches.conv2d_in_micro_batches(x, filters, plan, padding=7)
     (y * y).sum().backward()
-    found.append((y.numpy(), x.grad, f.grad))
+    found.append((y.numpy(), x.grad, filters.grad))
 off = [np.abs(one - other).max() / np.abs(one).max() for one, other in zip(*found, strict=True)]
 say(f"8 images by fft, 5 by im2col, 3 by the default against 16 by the default, in float32: outputs differ by "
     f"{off[0]:.0e} of the largest, gradients by {max(off[1:]):.0e}.")  # fmt: skip
@@ -541,8 +550,8 @@ table(
     ["chip", "16-bit matrix products", "memory", "ridge"],
     [["one core here, float32", f"{machine.flops_per_s / 1e12:.2g} TFLOP/s", f"{machine.bytes_per_s / 1e9:.0f} GB/s",
       f"{ridge:.1f} flops per byte"],
-     *([name, f"{f / 1e12:.0f} TFLOP/s", f"{m / 1e9:,.0f} GB/s", f"{f / m:.0f} flops per byte"]
-       for name, (f, m) in CHIPS.items())],
+     *([name, f"{peak / 1e12:.0f} TFLOP/s", f"{rate / 1e9:,.0f} GB/s", f"{peak / rate:.0f} flops per byte"]
+       for name, (peak, rate) in CHIPS.items())],
     "published in the makers' data sheets; the first row measured, the ridge by formula",
 )  # fmt: skip
 
@@ -552,20 +561,20 @@ table(
 #
 # **Oyama, Ben-Nun, Hoefler, Matsuoka (2018)**, *Accelerating Deep Learning Frameworks with Micro-batches* (CLUSTER,
 # "μ-cuDNN"), find the divisions by dynamic programming, as above, and share the workspace among layers by integer
-# linear programming. They report a speedup of 1.63 for AlexNet and 1.21 for ResNet-18 on a P100, and of up to 4.54, on
-# average 1.60, for the convolutions of the DeepBench collection on a V100.
+# linear programming. They report that AlexNet is 1.63 times as fast and ResNet-18 1.21 times on a P100, and the
+# convolutions of the DeepBench collection up to 4.54 times, on average 1.60, on a V100.
 #
 # **Lavin and Gray (2015)** (arXiv:1509.09308) brought Winograd's algorithm to convolutions, with transforms fused into
 # the products on a GPU.
 #
 # ## The answer
 #
-# Nearly all flops are in matrix products, and near the flat roof these take little time for so many flops. So a share
-# of the seconds goes to operations that have hardly any flops, but move every number through memory. An operation takes
-# at least the longer of two times, for its flops and for its bytes, and its intensity says which one that is. Count
-# both. Tiles bring a product near the roof, fusion saves bytes, and an algorithm with fewer multiplications is faster
-# only if its transforms do not cost more. The bytes of its workspace count, too: under a limit, micro-batches keep a
-# fast algorithm.
+# Nearly all flops are in matrix products, and near the flat roof these take little time for so many flops. So
+# operations with hardly any flops, which move every number through memory, have a far larger share of the seconds than
+# of the flops. An operation takes at least the longer of two times, for its flops and for its bytes, and its intensity
+# says which one that is. Count both. Tiles bring a product nearer to the roof, fusion saves bytes, and an algorithm
+# with fewer multiplications is faster only if its transforms do not cost more. The bytes of its workspace count, too:
+# under a limit, micro-batches keep a fast algorithm, at the price of transforming the filters more often.
 #
 # ## To the exercises
 #
