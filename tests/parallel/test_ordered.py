@@ -9,7 +9,6 @@ from minidl import compress, optim, parallel
 from minidl.cluster.algorithm import NAMED, Algorithm
 from minidl.cluster.collectives import ALL_REDUCE
 from minidl.parallel import (
-    EagerSGD,
     ElasticAveraging,
     Gossip,
     LocalSGD,
@@ -88,10 +87,3 @@ def test_all_reduces_of_a_run_use_the_algorithm_that_was_asked_for(strategy, mon
         monkeypatch.setitem(NAMED, name, Algorithm(spy(name, function), name))
     parallel.train(small_job(epochs=1, optimizer=partial(optim.SGD, lr=0.05)), strategy, nodes=3, on="simulation")
     assert used == {"ordered"}
-
-
-def test_an_algorithm_that_there_is_not_is_refused_by_all_in_the_same_words():
-    choices = ", ".join(map(repr, ("auto", *list(ALL_REDUCE)[:-1])))
-    for strategy in (Synchronous, SufficientFactors, LocalSGD, OneShotAveraging, ElasticAveraging, EagerSGD):
-        with pytest.raises(ValueError, match=f"{strategy.__name__}: algorithm must be {choices} or .* got 'star'"):
-            strategy(algorithm="star")
