@@ -54,12 +54,6 @@ def test_what_the_work_raises_is_raised_by_wait_or_at_the_end_of_the_program(wai
     assert caught.value.rank == 0
 
 
-@pytest.mark.parametrize("on", ["simulation", "processes"])
-def test_background_work_that_waits_for_what_nobody_sends_is_a_deadlock(on: str) -> None:
-    with pytest.raises(cluster.Deadlock):
-        cluster.launch(lambda comm: comm.background(lambda inside: inside.recv(1 - inside.rank)).wait(), nodes=2, on=on)
-
-
 @pytest.mark.parametrize(("on", "nodes"), [("simulation", 1), ("simulation", 2), ("processes", 2)])
 def test_work_that_receives_from_its_own_rank_waits_for_the_program(nodes: int, on: str) -> None:
     def program(comm: cluster.Communicator) -> int:

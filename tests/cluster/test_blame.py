@@ -36,8 +36,10 @@ def one_stands_still(comm: cluster.Communicator) -> None:
 def test_a_rank_that_stands_still_is_at_fault_and_not_who_waited_for_one_who_waited_for_it(on: str) -> None:
     error = failure_of(one_stands_still, on=on, timeout=3, faults=cluster.FaultPlan().stop(1, at="all_reduce"))
     assert isinstance(error, cluster.CommTimeout)
-    assert error.rank == 1
+    assert (error.rank, error.operation) == (1, "all_reduce")
     assert "rank 1" in str(error).splitlines()[0]
+    assert f"in all_reduce (call 1), at {__file__}:{one_stands_still.__code__.co_firstlineno + 1}" in str(error)
+    assert "rank 1 did not answer: it was stopped" in str(error)
 
 
 def test_a_rank_that_died_as_well_is_said_to_be_dead() -> None:

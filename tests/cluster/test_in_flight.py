@@ -48,7 +48,7 @@ THEN_WRITES: dict[str, Start] = {
 }
 
 
-def refused(begin: Start, thens: dict[str, Start], on: str = "simulation") -> dict[str, str]:
+def refused(begin: Start, thens: dict[str, Start]) -> dict[str, str]:
     """What rank 0 is told when it begins an operation and then calls others on the same array, in a group as well."""
 
     def program(comm: cluster.Communicator) -> dict[str, str]:
@@ -62,15 +62,14 @@ def refused(begin: Start, thens: dict[str, Start], on: str = "simulation") -> di
                     with pytest.raises(RuntimeError) as caught:
                         then(communicator, x)
                 texts[name] = str(caught.value)
-            if on == "simulation":  # on processes, a helper sends the bytes of `begin` meanwhile
-                assert comm.bytes_sent == sent
+            assert comm.bytes_sent == sent
         if work is not None:
             work.wait()
         comm.all_reduce(x)
         return texts
 
     receives = begin is WRITES["irecv"]
-    return cluster.launch(program, nodes=2, on=on, deadline=60).results[0]  # type: ignore[no-any-return]
+    return cluster.launch(program, nodes=2, on="simulation", deadline=60).results[0]  # type: ignore[no-any-return]
 
 
 @pytest.mark.parametrize("begin", WRITES)
@@ -87,13 +86,8 @@ def test_what_an_operation_in_flight_reads_no_other_writes(begin: str) -> None:
         assert "still reads" in text
 
 
-def test_the_rule_holds_on_processes_too() -> None:
-    (text,) = refused(WRITES["all_reduce"], {"send": THEN_READS["send"]}, "processes").values()
-    assert "still writes" in text
-
-
-def run(program: Callable[[cluster.Communicator], Any], on: str = "simulation") -> list[Any]:
-    return cluster.launch(program, nodes=2, on=on, deadline=60).results
+def run(program: Callable[[cluster.Communicator], Any]) -> list[Any]:
+    return cluster.launch(program, nodes=2, on="simulation", deadline=60).results
 
 
 def test_operations_that_only_read_may_overlap() -> None:

@@ -109,12 +109,6 @@ def digits_job(lr: float = 0.005, epochs: int = 3) -> Job:
     return Job(partial(nn.models.MLP, 64, 32, 10), data.digits, optimizer, batch_size=64, epochs=epochs)
 
 
-def test_digits_are_learnt():
-    report = parallel.train(digits_job(), Synchronous(compressor=Signum()), nodes=4, on="simulation")
-    assert report.accuracy > 0.85
-    assert len(set(report.digests)) == 1
-
-
 class Sabotaged(Synchronous):
     """Node 0's gradients point the wrong way, and are a thousand times too long."""
 
@@ -123,7 +117,7 @@ class Sabotaged(Synchronous):
             (session.loss(micro_batch) * (-1000.0 if session.comm.rank == 0 else 1.0)).backward()
 
 
-def test_one_adversary_of_eight_is_outvoted_where_the_mean_gradient_is_lost():
+def test_digits_are_learnt_although_one_adversary_of_eight_votes_where_the_mean_gradient_is_lost():
     voted = parallel.train(digits_job(), Sabotaged(compressor=Signum()), nodes=8, on="simulation")
     assert voted.accuracy > 0.85
     mean = parallel.train(digits_job(lr=0.001, epochs=1), Sabotaged(), nodes=8, on="simulation")

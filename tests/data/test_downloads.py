@@ -42,7 +42,7 @@ class Handler(BaseHTTPRequestHandler):
 def server() -> Iterator[str]:
     Handler.requests = []
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as running:
-        thread = threading.Thread(target=running.serve_forever)
+        thread = threading.Thread(target=running.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         yield f"http://127.0.0.1:{running.server_port}"
         running.shutdown()

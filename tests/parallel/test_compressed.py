@@ -121,14 +121,6 @@ def test_a_compressor_hears_of_epochs_and_of_the_norm_of_the_whole_gradient(over
     assert report.digests == truth.digests
 
 
-def test_with_a_compressor_that_remembers_a_run_cannot_be_resumed(tmp_path):
-    job = small_job(epochs=1)
-    parallel.train(job, Synchronous(compressor=Remembering()), 3, on="simulation", folder=tmp_path)
-    with pytest.raises(ValueError, match="Synchronous cannot go on from a checkpoint"):
-        parallel.train(small_job(), Synchronous(compressor=Remembering()), 3, "simulation", resume=tmp_path)
-    assert Synchronous(compressor=Whole()).is_resumable
-
-
 @pytest.mark.parametrize(
     ("compressor", "sentence"),
     [

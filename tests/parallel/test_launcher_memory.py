@@ -27,7 +27,6 @@ def samples() -> Splits:
     [
         (parallel.Hybrid(tp=4, micro_batches=3), 1),
         (parallel.Hybrid(pp=2, tp=2, micro_batches=3), 6),  # a unit, the one before it, and a gradient
-        (parallel.Pipeline(4, 3), 6),
         (parallel.Pipeline(4, 3, cuts="seconds"), 6),
         (parallel.Pipeline(4, 3, cuts=(5, 11, 19)), 1),
     ],

@@ -73,7 +73,7 @@ def two_stages() -> nn.Module:
 
 @pytest.mark.parametrize("changes", LOSSES.values(), ids=LOSSES)
 def test_every_strategy_equals_serial_whatever_counts_in_its_mean(changes):
-    job = plain_job(model=two_stages, batch_size=17, lr=0.31, **changes)
+    job = plain_job(model=two_stages, batch_size=17, lr=0.31, epochs=1, **changes)
     truth = parallel.train(job, on="simulation")
     for strategy, nodes in STRATEGIES:
         report = parallel.train(job, strategy, nodes, "simulation")
@@ -85,16 +85,17 @@ def test_every_strategy_equals_serial_whatever_counts_in_its_mean(changes):
 
 @pytest.mark.parametrize("changes", LOSSES.values(), ids=LOSSES)
 def test_quorums_weigh_gradients_by_what_counts(changes):
-    truth = parallel.train(plain_job(model=two_stages, batch_size=20, **changes), Synchronous(), 4, "simulation")
+    job = partial(plain_job, model=two_stages, epochs=1, **changes)
+    truth = parallel.train(job(batch_size=20), Synchronous(), 4, "simulation")
     for strategy in (BackupWorkers(0), BackupWorkers(0, abandon=True), EagerSGD(4), EagerSGD("solo", False)):
-        report = parallel.train(plain_job(model=two_stages, batch_size=5, **changes), strategy, 4, "simulation")
+        report = parallel.train(job(batch_size=5), strategy, 4, "simulation")
         assert np.abs(weights(report) - weights(truth)).max() < 1e-12, strategy
 
 
 @pytest.mark.parametrize("changes", LOSSES.values(), ids=LOSSES)
 def test_evaluation_is_that_of_all_labels_that_count_at_once(changes, monkeypatch):
     monkeypatch.setattr("minidl.parallel.run.evaluation.EVALUATION_BATCH", 7)
-    job = plain_job(model=two_stages, **changes)
+    job = plain_job(model=two_stages, epochs=1, **changes)
     report = parallel.train(job, Synchronous(), 3, "simulation")
     x, y = job.build_data().test[:]
     outputs = report.model().eval()(x)
@@ -108,7 +109,7 @@ def test_a_minibatch_of_padding_alone_changes_nothing():
     data = padded(-100)
     nothing = Splits(Dataset(data.train.x[8:24], data.train.y[8:24]), data.test)
     for strategy, nodes in [(Serial(), 1), *STRATEGIES]:
-        job = plain_job(model=two_stages, data=nothing)
+        job = plain_job(model=two_stages, data=nothing, epochs=1)
         report = parallel.train(job, strategy, nodes, "simulation")
         assert np.abs(report.checkpoint.model["0.weight"] - job.build_model().state_dict()["0.weight"]).max() < 1e-15, (
             strategy

@@ -100,8 +100,8 @@ def test_every_strategy_refuses_more_nodes_than_there_are_samples_for():
     job = small_job(data=lambda: blobs(3), batch_size=3)
     for strategy in (
         *(kind() for kind in (BackupWorkers, EagerSGD, Gossip, Hogwild, LocalSGD, OneShotAveraging, ParameterServer)),
-        *(ElasticAveraging(), ElasticAveraging(variant="asynchronous"), SufficientFactors(), Synchronous()),
-        Hybrid(dp=5),
+        *(ElasticAveraging(variant=variant) for variant in ("synchronous", "round_robin", "asynchronous")),
+        *(Gossip(asynchronous=True), SufficientFactors(), Synchronous(), Hybrid(dp=5)),
     ):
         said = r"cannot be (dealt to 5 nodes: use at most 3|shared by 5 (nodes|replicas))"
         with pytest.raises(ValueError, match=said):

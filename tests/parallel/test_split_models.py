@@ -12,7 +12,7 @@ from minidl import functional as F
 from minidl.cluster import ClusterError
 from minidl.data import Dataset, Splits
 from minidl.parallel import Job, NonFiniteLoss, Serial
-from tests.parallel.jobs import blobs, small_job, two_groups
+from tests.parallel.jobs import small_job, two_groups
 from tests.parallel.two_stages import TwoStages, half
 from tests.tiers import exhaustively
 
@@ -88,44 +88,6 @@ def test_two_stages_train_to_the_numbers_of_one_node(name, dp, m, on):
     assert report.accuracy == truth.accuracy
 
 
-def test_a_split_run_resumes_on_one_node_and_back(tmp_path):
-    job = JOBS["tied GPT"]
-    truth = parallel.train(replace(job, epochs=4), Serial(micro_batches=2), on="simulation")
-    split = parallel.train(job, TwoStages(2), 2, on="simulation", folder=tmp_path / "split")
-    one = parallel.train(
-        replace(job, epochs=3),
-        Serial(micro_batches=2),
-        folder=tmp_path / "one",
-        resume=tmp_path / "split" / "checkpoint.npz",
-        on="simulation",
-    )
-    assert one.history[:2] == split.history
-    back = parallel.train(
-        replace(job, epochs=4), TwoStages(2), 2, resume=tmp_path / "one" / "checkpoint.npz", on="simulation"
-    )
-    assert_same_run(back, truth, 1e-9)
-
-
-class Restored(TwoStages):
-    """Stops after it has been restored: the last state is the one that it began with."""
-
-    def run(self, session):
-        session._evaluates_together = True
-
-
-@pytest.mark.parametrize("name", ["ResNet", "tied GPT"])
-def test_a_checkpoint_comes_back_to_the_bit_from_any_factorization(name, tmp_path):
-    job = replace(JOBS[name], epochs=1)
-    saved = parallel.train(job, Serial(micro_batches=2), on="simulation", folder=tmp_path).checkpoint
-    again = parallel.train(
-        replace(job, epochs=9), Restored(2), 4, on="simulation", resume=tmp_path / "checkpoint.npz"
-    ).checkpoint
-    assert list(again.model) == list(saved.model)
-    np.testing.assert_equal(again.model, saved.model)
-    np.testing.assert_equal(again.optimizer, saved.optimizer)
-    assert again.schedule == saved.schedule
-
-
 class Measured(TwoStages):
     """Records the bytes of the weights that a rank holds, and what building them took."""
 
@@ -185,12 +147,6 @@ def test_a_split_model_cannot_lose_a_node():
 class WithoutOutputs(TwoStages):
     def predict(self, session, x):
         super().predict(session, x)
-
-
-def test_a_replica_without_samples_takes_part_in_the_sum_of_gradients():
-    job = small_job(data=partial(blobs, 61), batch_size=20)  # the last minibatch has one sample
-    truth = parallel.train(job, Serial(shards=2), on="simulation")
-    assert_same_run(parallel.train(job, TwoStages(), nodes=4, on="simulation"), truth)
 
 
 class OutputsOnBothStages(TwoStages):

@@ -110,21 +110,6 @@ def test_a_rank_that_exits_without_a_word_is_named_with_its_last_call() -> None:
     assert str(error).splitlines()[1] == f"rank 1 of 3, after all_reduce (call 3) at {line_of(program, 2)}"
 
 
-@pytest.mark.parametrize("on", ["processes", "simulation"])
-@pytest.mark.parametrize("fault", ["kill", "stop"])
-def test_a_fault_on_purpose_is_named_with_the_call_in_which_it_strikes(on: str, fault: str) -> None:
-    def program(comm: cluster.Communicator) -> None:
-        comm.barrier()
-        comm.all_reduce(np.ones(4))
-
-    plan = getattr(cluster.FaultPlan(), fault)(1, at="all_reduce")
-    error = failure_of(program, on=on, faults=plan, timeout=3.0)
-    assert error.rank == 1
-    assert error.operation == "all_reduce"
-    assert f"in all_reduce (call 2), at {line_of(program, 2)}" in str(error)
-    assert fault == "kill" or "rank 1 did not answer: it was stopped" in str(error)
-
-
 def test_a_listener_of_its_own_signals_does_not_hide_a_rank(late: Any) -> None:
     def program(comm: cluster.Communicator) -> None:
         for number in (signal.SIGUSR1, signal.SIGUSR2, signal.SIGTERM):

@@ -173,15 +173,14 @@ def test_one_worker_without_a_pull_is_serial(variant):
         assert report.digests == truth.digests
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
-def test_workers_on_processes_learn(variant):
-    job = plain_job(batch_size=12 if variant == "synchronous" else 4, epochs=6)
+@pytest.mark.parametrize("variant", ["synchronous", "round_robin"])  # whose order is fixed
+def test_workers_on_processes_learn_with_the_bits_of_the_simulation(variant):
+    job = plain_job(batch_size=12 if variant == "synchronous" else 4, epochs=3)
     strategy = ElasticAveraging(period=3, variant=variant, algorithm="ring", overlap=variant == "synchronous")
     report = parallel.train(job, strategy, 3)
-    assert [row["epoch"] for row in report.history] == [1, 2, 3, 4, 5, 6]
+    assert [row["epoch"] for row in report.history] == [1, 2, 3]
     assert report.history[-1]["test_loss"] < report.history[0]["test_loss"]
-    if variant != "asynchronous":  # where the order is fixed, so are the bits
-        assert report.digests == parallel.train(job, strategy, 3, on="simulation").digests
+    assert report.digests == parallel.train(job, strategy, 3, on="simulation").digests
 
 
 def test_faster_workers_visit_the_centre_more_often_and_nobody_waits_for_the_slow_one():

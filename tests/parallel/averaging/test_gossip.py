@@ -102,11 +102,6 @@ def test_one_node_is_serial(strategy):
     assert [row["loss"] for row in report.history] == pytest.approx([row["loss"] for row in truth.history], rel=1e-12)
 
 
-def test_on_processes_the_nodes_end_with_the_bits_of_the_simulation():
-    report = parallel.train(small_job(), Gossip(ONE_WAY), 4)
-    assert report.digests == parallel.train(small_job(), Gossip(ONE_WAY), 4, on="simulation").digests
-
-
 # Asynchronous
 
 
@@ -123,11 +118,11 @@ def test_asynchronous_averages_keep_the_mean(topology, nodes):
     assert spread[1] < 0.01 * spread[0]
 
 
-def timed(speeds, topology="ring", nodes=8, epochs=12, **named):
+def timed(speeds, topology="ring", nodes=8, epochs=8):
     """Equal nodes but for the speeds; 15 gradients of 4 samples an epoch and all nodes."""
     job = plain_job(lr=0.0, batch_size=4, epochs=epochs, data=partial(blobs, 480))
     engine = cluster.Simulation(node=cluster.Node(1e8, 1e8, speeds=speeds), trace="ledger")
-    return parallel.train(job, Gossip(topology, asynchronous=True), nodes, engine, **named)
+    return parallel.train(job, Gossip(topology, asynchronous=True), nodes, engine)
 
 
 @pytest.mark.parametrize(("slow", "topology"), [(1, "ring"), *exhaustively((0, "full"))])
@@ -145,7 +140,7 @@ def test_asynchronous_nodes_take_the_time_of_their_summed_speed_with_a_slow_one_
 
 @pytest.mark.parametrize("speeds", [{}, {0: 0.1}])
 def test_asynchronous_nodes_process_the_samples_of_the_epochs_and_a_bounded_number_more(speeds):
-    for epochs in (2, 6):
+    for epochs in (2, 4):
         report = timed(speeds, epochs=epochs)
         extra = np.array(report.recorded["samples"]).sum() - epochs * 480
         assert 0 <= extra <= 8 * 4 * 6  # six gradients of 4 samples a node, however long the run

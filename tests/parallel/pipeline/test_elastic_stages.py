@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_limits
 
 from minidl import cluster, parallel
 from minidl.cluster import FaultPlan
@@ -85,7 +86,8 @@ def test_when_a_stage_is_killed_all_go_on_from_the_last_checkpoint_to_the_same_b
 ):
     """Five minibatches an epoch, of which the second epoch's first is done again."""
     settings = {"stages": 2, "micro_batches": None if kind == "pipedream" else 4, "schedule": kind}
-    truth = parallel.train(JOBS[job], Pipeline(**settings), 2 * dp)
+    with threadpool_limits(1):  # as processes have
+        truth = parallel.train(JOBS[job], Pipeline(**settings), 2 * dp, on="simulation")
     strategy = KilledOnce(**settings, rank=rank, done=tmp_path / "done")
     report = parallel.train(JOBS[job], strategy, 2 * dp, folder=tmp_path, elastic=True)
     assert_same_bits(report, truth)

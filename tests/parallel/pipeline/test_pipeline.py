@@ -48,7 +48,7 @@ def assert_trains_as_one_node(job: Job, strategy: Pipeline, dp: int = 1, on: obj
 )
 def test_every_schedule_trains_to_the_numbers_of_one_node(kind: str, job: str, dp: int, on: str):
     """A ResNet with batch norm, skips over cuts, frozen weights and clipping; a GPT with a tie and dropout."""
-    epochs = 2 if kind == "zb-h1" else 1
+    epochs = 2 if (kind, on) == ("zb-h1", "simulation") else 1
     assert_trains_as_one_node(
         replace(JOBS[job], epochs=epochs), Pipeline(stages=2, micro_batches=4, schedule=kind), dp, on
     )
@@ -64,7 +64,7 @@ def test_on_one_replica_the_bits_are_those_of_one_node(kind: str):
 
 def test_the_all_reduce_of_replicas_may_overlap_with_backward():
     strategy = Pipeline(stages=3, micro_batches=3, schedule="zb-h2", overlap=True, bucket_mb=0.0001)
-    assert_trains_as_one_node(JOBS["tied GPT"], strategy, dp=2, on=cluster.Simulation("10gbe"))
+    assert_trains_as_one_node(replace(JOBS["tied GPT"], epochs=1), strategy, dp=2, on=cluster.Simulation("10gbe"))
 
 
 @pytest.mark.parametrize("kind", ["zb-v", "interleaved"])
@@ -201,7 +201,7 @@ def test_a_batch_norm_of_two_chunks_is_refused():
 
 def test_activations_of_sixteen_bits_pass_between_stages():
     assert_trains_as_one_node(
-        small_job(model=InSixteenBits, data=partial(blobs, dtype="float32")),
+        small_job(model=InSixteenBits, data=partial(blobs, dtype="float32"), epochs=1),
         Pipeline(3, 2, cuts=(1, 2)),
         tolerance=1e-6,
     )
@@ -211,14 +211,14 @@ def test_activations_of_sixteen_bits_pass_between_stages():
 
 
 def test_a_run_resumes_to_the_same_bits_and_on_another_number_of_stages(tmp_path):
-    job, strategy = JOBS["ResNet"], Pipeline(stages=2, micro_batches=4, schedule="zb-h1")
-    whole = parallel.train(replace(job, epochs=3), strategy, 2, on="simulation")
-    parallel.train(job, strategy, 2, on="simulation", folder=tmp_path)
+    job, strategy = replace(JOBS["ResNet"], epochs=2), Pipeline(stages=2, micro_batches=4, schedule="zb-h1")
+    whole = parallel.train(job, strategy, 2, on="simulation")
+    parallel.train(replace(job, epochs=1), strategy, 2, on="simulation", folder=tmp_path)
     resume = tmp_path / "checkpoint.npz"
-    again = parallel.train(replace(job, epochs=3), strategy, 2, on="simulation", resume=resume)
+    again = parallel.train(job, strategy, 2, on="simulation", resume=resume)
     assert again.digests == whole.digests
     other = Pipeline(stages=4, micro_batches=4, schedule="gpipe")
-    assert_same_run(parallel.train(replace(job, epochs=3), other, 4, on="simulation", resume=resume), whole, 1e-9)
+    assert_same_run(parallel.train(job, other, 4, on="simulation", resume=resume), whole, 1e-9)
 
 
 def test_a_loss_that_is_no_number_ends_the_run():

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.timeout(300)
 
 
 @pytest.mark.parametrize(
-    ("strategy", "nodes", "on"), [(Serial(), 1, "simulation"), (Synchronous(algorithm="ordered"), 4, "processes")]
+    ("strategy", "nodes", "on"), [(Serial(), 1, "simulation"), (Synchronous(algorithm="ordered"), 2, "processes")]
 )
 def test_resuming_gives_the_bits_of_the_uninterrupted_run(tmp_path, strategy, nodes, on):
     whole = parallel.train(dropout_job(epochs=4), strategy, nodes, on)

@@ -1,7 +1,5 @@
 """Parameter servers when a worker or a server dies."""
 
-import os
-import signal
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -121,25 +119,6 @@ def test_without_node_0_the_running_statistics_are_those_of_the_next_node(strate
     variance = report.model().norm.running_var.numpy()
     assert np.abs(variance - 1).min() > 0.01  # as they begin
     assert variance == pytest.approx(report.results[1].buffers[-1][1])
-
-
-class Mortal(Awaited):
-    def run(self, session):
-        gradient = session.gradient
-
-        def dying():
-            if session.comm.rank == 1 and session.step == 0:
-                os.kill(os.getpid(), signal.SIGKILL)
-            return gradient()
-
-        session.gradient = dying
-        super().run(session)
-
-
-def test_a_worker_that_is_killed_from_outside_is_not_waited_for(tmp_path):
-    report = survive(Mortal(staleness=1, victim=1, ready=tmp_path / "ready"), "processes")
-    assert "SIGKILL" in str(report.failures[1])
-    assert report.history[-1]["samples"] == 180
 
 
 @pytest.mark.parametrize(("on", "on_failure"), [("simulation", "raise"), ("processes", "continue")])

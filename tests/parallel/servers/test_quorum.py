@@ -194,7 +194,6 @@ def test_frozen_weights_stay_as_they_are():
 @pytest.mark.parametrize(
     ("make", "sentence"),
     [
-        (lambda: EagerSGD(algorithm="rings"), "EagerSGD: algorithm must be .* got 'rings'"),
         (
             lambda: parallel.train(plain_job(), BackupWorkers(4), 4),
             r"BackupWorkers\(backups=4, .*\) with nodes=4: an update would wait for 0 gradients, but .* 1 to 4",
