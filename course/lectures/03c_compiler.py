@@ -75,8 +75,8 @@ say(f"Measured: the copy {1e3 * first['copy']:.2f} ms, the line {1e3 * first['li
 # The line is ten calls. Each of them is a *launch*: one loop in compiled code, which reads its operands from memory and
 # writes a new array. An operation like these, which computes each number of the result from the numbers at the same
 # place, is *elementwise*. Numpy sees one operation at a time. It cannot know that the array it writes will be read
-# once, by the next call, and never again. Whoever sees the whole line can. A *compiler* does: it turns a program into
-# another one that computes the same with less work.
+# once, by the next call, and never again. A *compiler* sees the whole line, and turns it into a program that computes
+# the same with less work.
 #
 # ## The line as data
 #
@@ -121,8 +121,9 @@ theirs = [one.name.replace("relu", "maximum") for one in of_minidl.instructions 
 say(f"Its operations are {'the same' if theirs == [name for _, name, _ in code] else 'others'}, one by one.")
 
 # %% [markdown]
-# From such a graph we can count what goes through memory. Arguments and constants are nothing to compute, and a *view*
-# is another shape of the same memory. What depends on constants alone is a number in the code, and does not count.
+# From such a graph we can count what goes through memory. Arguments and constants need no launch, and neither does a
+# *view*, which is another shape of the same memory. What depends on constants alone is a number in the code, and does
+# not count.
 
 
 # %%
@@ -187,7 +188,7 @@ table(
 )  # fmt: skip
 
 # %% [markdown]
-# Each pass is a function from a program to an equal one, so passes can run in any order.
+# Each pass is a function from a program to an equal one, so any order of them gives an equal one.
 #
 # ## One loop
 #
@@ -220,7 +221,7 @@ guess_loop = guess("One loop instead of ten: how many times as fast as numpy's l
 compiled = compiler.compile(lambda x: line(x, F))
 
 
-def in_our_loop():
+def in_our_loop(loop=loop):
     out = np.empty_like(x)
     loop(x, out)
     return out
@@ -240,14 +241,17 @@ table(
     "measured in turns on one core; launches and arrays counted; error: largest difference from float64; "
     f"your guess: {guess_loop.against(faster['our loop'])}",
 )  # fmt: skip
+_, without_exp = fused(*trace(lambda x: line(x, SimpleNamespace(**{**vars(in_numpy), "exp": lambda y: y}))))
+parts = times(25, whole=in_our_loop, without=lambda: in_our_loop(without_exp))
+say(f"Without its exp our loop would take {parts['without'] / parts['whole']:.0%} of its time (measured).")
 
 # %% [markdown]
-# Our loop moves a tenth of the bytes, and gains far less than that. Why? The third row has the same launches and the
-# same bytes. What differs is $e^x$. Numpy's loops compute several numbers with one instruction of the processor, a
-# *vector instruction*. Numba's loops do so, too, unless they call a function into which numba cannot see, and `np.exp`
-# is such a call, one per number. (Where Intel's library SVML is installed, numba has a vector form of it.) minidl's
-# loop has an $e^x$ made of sums, products and shifts, so nothing stops the vectors. A compiler needs both: to see the
-# whole line, and to generate code that suits the processor.
+# Our loop moves only the bytes of a copy, and gains far less than the bytes promise. The third row has the same
+# launches and the same bytes, so these are not the reason. $e^x$ is. Numpy's loops compute several numbers with one
+# vector instruction (03b). Numba's loops do so, too, unless they call a function into which numba cannot see, and
+# `np.exp` is such a call, one per number. (Where Intel's library SVML is installed, numba has a vector form of it.)
+# minidl's loop has an $e^x$ made of sums, products and shifts, so nothing stops the vectors. A compiler needs both: to
+# see the whole line, and to generate code that suits the processor.
 #
 # ## A layer with its gradient
 #
@@ -273,8 +277,8 @@ traced = compiler.trace(gradient, samples, w)
 print(traced)
 
 # %% [markdown]
-# What can go? Look for what depends on constants alone, for what stands there twice, for what nobody reads, and for
-# what can join a loop. The two matrix products and the loops remain. A transpose is only another view of the same
+# Here `sigmoid_backward(g, s)` is $g\,s\,(1 - s)$. What can go? Look for what depends on constants alone, for what
+# stands there twice, for what nobody reads, and for what can join a loop. A transpose is only another view of the same
 # memory, and no launch.
 
 # %%
@@ -317,7 +321,7 @@ table(
 # %% [markdown]
 # *Constant folding* computes now what is the same in every call: backward starts with $1/n$, spread over the shape of
 # $y$. Sharing leaves one sigmoid of two, and one of two equal products in the gradient of $y^2$. The mean and the
-# square are dead code: whoever wants the gradient does not need the loss. Fusion joins all that is elementwise, of
+# square are dead code: the gradient does not need the loss. Fusion joins all that is elementwise, of
 # forward and backward alike, into one loop between the two products. It stops at the products, since each number of
 # their results is a sum over many numbers. Two operations also stay apart if one that cannot join, such as a product,
 # reads the first and is read by the second.
@@ -413,7 +417,7 @@ def turn(axes, fold, share, dead, fuse):
         "launches": (without[0].launches, chosen[0].launches, "{:.0f}"),
         "through memory": (bytes_moved(without[0]) / 1e6, bytes_moved(chosen[0]) / 1e6, "{:.1f} MB"),
         "alive": (without[1].plan.nbytes / 1e6, chosen[1].plan.nbytes / 1e6, "{:.1f} MB"),
-        "time": (1e3 * spent["off"], 1e3 * spent["on"], "{:.1f} ms"),
+        "time": (100, 100 * spent["on"] / spent["off"], "{:.0f} %"),
     }
     for row, (before, now, form) in enumerate(reversed(values.values())):
         axes.barh(row, 100 * now / before, color=style.SERIES[row], **style.BORDER)
@@ -492,8 +496,8 @@ say(f"After 20 steps the weights differ by {apart:g}. The graph has {whole.launc
 # when it runs.
 #
 # That has a price. What Python does is *not in the graph*. A step that prints, counts, reads a learning rate from a
-# schedule or asks for a number does so once, while it is traced. minidl traces twice and refuses what differs, and what
-# looks at numbers:
+# schedule or asks for a number does so while it is traced, and no more when it runs. minidl traces a function
+# twice, and refuses it if the graphs differ or if it looks at numbers:
 
 # %% source_hidden=true
 try:
@@ -509,6 +513,7 @@ except CompilationError as refused:
 # ## Break it: what a compiler must not change
 #
 # Algebra offers more passes. Each of these holds for real numbers. Which holds to the bit for *floating-point* numbers?
+# Among them are infinities, a zero with a minus sign, and NaN, "not a number".
 
 # %%
 guess_rule = guess("Which may a compiler apply to every float?", ["x + 0 → x", "1x → x", "x - x → 0", "0x → 0"])
@@ -615,7 +620,8 @@ print(compiler.share_subexpressions(compiler.trace(writes, ones)))
 # %% [markdown]
 # ## What others reach
 #
-# minidl's benchmarks have the line of this page, and the step of a small MLP, beside other compilers, on one core:
+# minidl's benchmarks have the line of this page, and the step of a small MLP, beside other compilers, on one core. Two
+# programs are no ranking:
 
 # %% source_hidden=true
 page = (Path(course.__file__).parents[1] / "benchmarks/README.md").read_text(encoding="utf-8")
@@ -638,8 +644,8 @@ table(["", "minidl, compiled", "compared with", "which takes", "ratio of the tim
 #
 # ## The answer
 #
-# A line of numpy is slower than it needs to be because each operation is a launch of its own, which sends whole arrays
-# through memory that the next one reads at once. A compiler traces the line into a graph. It computes what is constant,
+# A line of numpy is slower than it needs to be because each operation is a launch of its own: it writes a whole array
+# to memory, and the next one reads it back. A compiler traces the line into a graph. It computes what is constant,
 # shares what is equal, drops what nobody reads, joins elementwise operations into one loop, and reuses buffers. With
 # large arrays this saves traffic to memory, with small ones Python. It must leave alone NaN and $-0$, random numbers,
 # the order of sums and of writes. And it sees only what was traced.

@@ -118,7 +118,7 @@ def needed(program: Program, results: Sequence[str], launches: Sequence[Launch])
 def shown(program: Program, results: Sequence[str]) -> str:
     """A program as a message shows it."""
     lines = [f"{i}: {result} = {operation}({', '.join(of)})" for i, (result, _, operation, of) in enumerate(program)]
-    text = "; ".join(lines)
+    text = "; ".join(lines) or "no instruction"
     return f"{text if len(text) <= 300 else text[:299] + '…'}; results: {', '.join(results) or 'none'}"
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from itertools import chain, combinations
+from typing import Any, cast
 
 import numpy as np
 import pytest
 
 from course.checks.operators import batch_plans, counted_filters, launches, patch_matrices
+from course.judging import Answer, Wrong
 from minidl import Tensor, functional
 from minidl.random import Purpose, stream
 
@@ -47,6 +49,21 @@ def test_no_shortcut_leads_to_the_least_time_in_all_traps() -> None:
     of_shortcuts = [batch_plans.shortcuts(*trap) for trap in batch_plans.TRAPS]
     for sentence in of_shortcuts[0]:
         assert [each[sentence] for each in of_shortcuts] != best, sentence
+
+
+@pytest.mark.parametrize(
+    ("trap", "plan", "cause"),
+    [
+        (1, [(6, "fft"), (6, "fft"), (1, "loops")], "Taking the largest possible size each time is not always best."),
+        (3, [(5, "im2col")], ""),
+    ],
+    ids=["one fits", "several fit"],
+)
+def test_a_cause_of_slow_micro_batches_is_named_only_if_it_alone_fits(trap: int, plan: list[Any], cause: str) -> None:
+    B, rows, limit = batch_plans.TRAPS[trap]
+    with pytest.raises(Wrong) as wrong:
+        batch_plans.judge(cast(Answer, lambda *given: plan), B, list(rows), limit)
+    assert wrong.value.cause == cause
 
 
 @pytest.mark.parametrize("seed", range(12))

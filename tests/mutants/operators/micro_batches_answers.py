@@ -88,7 +88,7 @@ def micro_batches(B, measured, limit):
         plan.append(min((row for row in rows if row[0] == size), key=lambda row: row[2])[:2])
         B -= size
     return plan
-=== wrong: the best time for a sample first :: small, large :: possible
+=== wrong: the best time for a sample first :: small, large :: shortest time for a sample each time
 def micro_batches(B, measured, limit):
     plan, rows = [], [row for row in measured if row[3] <= limit]
     while B:
@@ -99,6 +99,20 @@ def micro_batches(B, measured, limit):
         plan.append(best[:2])
         B -= best[0]
     return plan
+=== wrong: the fastest row of each size, and the limit afterwards :: small, large :: a slower one may fit
+def micro_batches(B, measured, limit):
+    fastest = {}
+    for row in measured:
+        if row[0] not in fastest or row[2] < fastest[row[0]][2]:
+            fastest[row[0]] = row
+    best = {0: (0, [])}
+    for b in range(1, B + 1):
+        for size, algorithm, time, nbytes in fastest.values():
+            if nbytes <= limit and b - size in best:
+                before, plan = best[b - size]
+                if b not in best or before + time < best[b][0]:
+                    best[b] = (before + time, plan + [(size, algorithm)])
+    return best[B][1] if B in best else None
 === wrong: equal micro-batches :: all :: possible
 def micro_batches(B, measured, limit):
     fits = [row for row in measured if row[3] <= limit and B % row[0] == 0]
@@ -120,7 +134,7 @@ def micro_batches(B, measured, limit):
         if B in plans and (best is None or plans[B][0] < best[0]):
             best = plans[B]
     return [] if not B else best and best[1]
-=== wrong: one micro-batch, or two :: small, large :: expected
+=== wrong: one micro-batch, or two :: small, large :: possible
 def micro_batches(B, measured, limit):
     rows = [row for row in measured if row[3] <= limit]
     ways = [[row] for row in rows if row[0] == B] + [[a, b] for a in rows for b in rows if a[0] + b[0] == B]

@@ -63,6 +63,10 @@ def winograd(x, w):
 +    if False:
 === wrong: an output that is left over for any odd length :: outputs :: list index out of range :: raised
 +    if len(x) % 2:
+=== wrong: the output that is left over stays None :: all :: expected a list of numbers, got None among them
+-    if len(x) % 2 and len(x) > 2:
+-        y.append(x[-3] * w[0] + x[-2] * w[1] + x[-1] * w[2])
++    y += [None] * (len(x) % 2)
 === wrong: one output for two numbers :: all :: expected
 -    return y
 +    return y or [0.0]
