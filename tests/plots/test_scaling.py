@@ -85,5 +85,11 @@ def test_the_fastest_bar_is_marked_and_named_with_those_that_read_the_same():
     assert heading == "10gbe fastest: server and ring, 120 ms; tree takes 2.5 times as long"
     colours = [patch.get_facecolor() for patch in axes.patches]
     assert colours[1] == colours[3] != colours[2]
-    assert scaling.fastest({"ring": 0.1}) == ""
-    assert scaling.fastest({"ring": 0.1, "tree": 0.1, "auto": 0.1}) == "ring, tree and auto, 100 ms"
+    assert scaling.fastest({"ring": 0.1}, {"auto": 0.1}) == ""
+    assert scaling.fastest({"ring": 0.1, "tree": 0.1}, {}) == "ring and tree, 100 ms"
+
+
+def test_auto_is_named_where_its_options_are_faster_than_all_others():
+    times = {"hierarchical 4 x 16": 0.268, "ring": 0.839}
+    best = scaling.fastest(times, {"auto: hierarchical": 0.233})
+    assert best == "auto: hierarchical, 233 ms; hierarchical 4 x 16 takes 1.15 times as long"

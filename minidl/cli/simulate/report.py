@@ -38,8 +38,10 @@ def winners(runs: Sequence[SimulatedCase]) -> Table:
         result.add_column(name, justify="left" if name in ("network", "fastest") else "right", overflow="fold")
     for _, group in groupby(runs, lambda run: (run.case.network_name, run.case.nbytes, run.case.nodes)):
         rows = list(group)
-        case, times = rows[0].case, {row.case.named(" "): row.seconds for row in rows if row.case.algorithm != AUTO}
-        result.add_row(case.network_name, size_text(case.nbytes), str(case.nodes), scaling.fastest(times))
+        case = rows[0].case
+        times, choices = ({row.case.named(" "): row.seconds for row in rows if (row.case.algorithm == AUTO) is choice}
+                          for choice in (False, True))  # fmt: skip
+        result.add_row(case.network_name, size_text(case.nbytes), str(case.nodes), scaling.fastest(times, choices))
     return result
 
 
