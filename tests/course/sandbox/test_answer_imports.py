@@ -71,7 +71,7 @@ def test_probes_need_nothing_of_the_course_but_other_probes() -> None:
         nodes = list(ast.walk(ast.parse(file.read_text(encoding="utf-8"))))
         named = [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
         named += [node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)]
-        others = {name.partition(".")[0] for name in named if not name.startswith("course.probes.")}
+        others = {name.partition(".")[0] for name in named if not f"{name}.".startswith("course.probes.")}
         assert others <= {"minidl", "numpy", *sys.stdlib_module_names}, file
 
 

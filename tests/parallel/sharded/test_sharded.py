@@ -233,7 +233,10 @@ def test_a_node_keeps_and_sends_the_bytes_of_the_formulas(stage, kept, sent):
     nodes = 3
     data = partial(blobs, dtype="float32")
     job = small_job(model=traced_model, data=data, optimizer=optim.Adam, schedule=None, epochs=1)
-    recorded = parallel.train(job, Measured(stage=stage, overlap=True, bucket_mb=0.1), nodes).recorded
+    try:
+        recorded = parallel.train(job, Measured(stage=stage, overlap=True, bucket_mb=0.1), nodes).recorded
+    finally:
+        tracemalloc.stop()  # in this process, which has built the model, too
     for rank in range(nodes):
         assert max(recorded["live"][rank]) == pytest.approx(kept(nodes) * WEIGHTS, rel=0.02)  # 0.5 %: the samples
         steps = np.diff(recorded["sent"][rank])
