@@ -3,7 +3,8 @@
 `python -m benchmarks.convolutions` measures the table anew, on the machine that it runs on. For the windows of the
 course's models, 3x3 and 5x5 with few channels, the kernels of numba choose best by themselves; so that is the default
 of `F.conv2d`. FFT is faster for windows of 9x9 or 15x15 over many channels, im2col for 5x5 over hundreds of them.
-Winograd gains 7 % at best (3x3, 256 channels of 14x14): numpy's transforms take what the multiplications save.
+Winograd is 7 % faster than im2col at best (3x3, 256 channels of 14x14), and no faster than the default: numpy's
+transforms take what the multiplications save.
 """
 
 from __future__ import annotations
