@@ -7,8 +7,8 @@ network is CM02 without corrections. CM02 divides a link in proportion to 1 / la
 fair only where all routes have the same latency. There the links have the latency ("links"); elsewhere the
 sender sleeps for it before the flow begins, and the links have none ("slept").
 
-The zones are SimGrid's own torus, fat tree and dragonfly, whose routes it gives too. Their links have a latency where
-all routes of a case are as long, and otherwise none.
+The zones are SimGrid's own torus, fat tree and dragonfly; their routes are written, too. Links of a zone have a latency
+only in cases whose routes all have the same number of links.
 
 A transfer is [src, dst, bytes, start, [transfers that finish before it]]. SimGrid has one engine a process, so each
 case has a process of its own: this program, started again with `--case`.

@@ -152,13 +152,13 @@ def micro_batches(B, measured, limit):
 
     B: number of samples of the batch, from 0 to 500.
     measured: a list of n tuples (size, algorithm, microseconds, nbytes): a micro-batch of `size` samples by
-        `algorithm`, a string, takes so many microseconds, and so many bytes of workspace. size and microseconds
-        are whole numbers from 1 on, nbytes from 0 on. The list is in any order, may be empty, and has each
-        pair of a size and an algorithm at most once. Sizes may be missing, and may exceed B.
-    limit: bytes of workspace that there are, from 0 on. Micro-batches are computed one after the other in the same
-        workspace: each alone needs at most `limit` bytes.
+        `algorithm`, a string, takes that time and needs nbytes bytes of workspace. size and microseconds are whole
+        numbers from 1 on, nbytes from 0 on. The list is in any order, may be empty, and has each pair of a
+        size and an algorithm at most once. Sizes may be missing, and may exceed B.
+    limit: the available workspace in bytes, from 0 on. Micro-batches are computed one after the other and reuse the
+        same workspace, so each alone may need at most `limit` bytes.
     Returns: a list of pairs (size, algorithm), in any order, each in the table and as often as you like. The sizes
-        add up to B, and the sum of the times is as small as possible; among several such lists any is right.
+        add up to B, and the sum of the times is as small as possible. If several lists are best, any of them is right.
         None if no micro-batches within the limit add up to B. For B = 0 the list is empty.
     Operations: in the check of large batches at most 6 B n additions, comparisons and other operations with times and
         sums of times. The times are then integers that count these operations, and raise an error beyond that.
@@ -171,10 +171,8 @@ def micro_batches(B, measured, limit):
     """
     ### BEGIN SOLUTION
     rows = [row for row in measured if row[3] <= limit]
-    best, last = (
-        [0] + [None] * B,
-        [None] * (B + 1),
-    )  # for b samples: the least time, and the row of its last micro-batch
+    best = [0] + [None] * B  # for b samples: the least time
+    last = [None] * (B + 1)  # ... and the row of its last micro-batch
     for b in range(1, B + 1):
         for row in rows:
             size, _, time, _ = row
@@ -225,7 +223,8 @@ def fuse(program, results):
         nobody reads its result. A launch reads arrays in memory, and results of its own instructions. It writes those
         results to memory that it stores; an instruction in place always writes its array.
     Order: launches are executed one after the other. Instructions may change places, but each must read the same
-        contents as in the program: think of those that read an array before it is overwritten in place.
+        contents as in the program. An instruction that reads an array before another one overwrites it in place
+        must still be executed before that one.
     Returns: a list of launches in the order of their execution, as few as possible; any such list is right. A launch
         is a pair (positions, stored): a list of positions in the program, from 0 on, and a list of those results of
         its own that another launch reads or that are in `results`, each once. For an instruction in place, stored
