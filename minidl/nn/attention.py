@@ -43,7 +43,7 @@ class MultiheadAttention(Module):
     ((1, 3, 8), (1, 3, 5))
     """
 
-    recomputes_attention = False
+    recomputes_selectively = False
 
     def __init__(
         self, embed_dim: int, num_heads: int, dropout: float = 0.0, bias: bool = True, *, batch_first: bool = False
@@ -106,7 +106,7 @@ class MultiheadAttention(Module):
                 probabilities = F.dropout(probabilities, dropout, generator=generator)
             return [probabilities @ v, probabilities.mean(axis=1) if average_attn_weights else probabilities]
 
-        recompute = self.recomputes_attention and (need_weights or keeps_matrix(q, k, mask, dropout))
+        recompute = self.recomputes_selectively and (need_weights or keeps_matrix(q, k, mask, dropout))
         out, *weights = checkpoint(attend, q, k, v, mask) if recompute else attend(q, k, v, mask)
         n, _, t, _ = out.shape
         joined = (out.transpose(0, 2, 1, 3) if self.batch_first else out.transpose(2, 0, 1, 3)).reshape(

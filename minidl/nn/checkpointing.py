@@ -39,7 +39,7 @@ def checkpointing(
 
     Segments change only calling the whole model. `parallel.Pipeline` calls its stages, and refuses a model with
     segments: give `recompute=True` there instead. "selective" changes the attention layers, and so goes with every
-    strategy. A layer of your own takes part if its class has `recomputes_attention = False`, and its forward calls
+    strategy. A layer of your own takes part if its class has `recomputes_selectively = False`, and its forward calls
     `minidl.checkpoint(core, q, k, v)` where that is True.
 
     In a block of GPT, for b samples of s positions, h features, a heads and w bytes a number, backward keeps
@@ -76,7 +76,7 @@ def checkpointing(
         one_of("checkpointing: segments", segments, ["selective"], hint="or give a number of segments")
         check_attention(model)
     for module in attention_layers(model):
-        module.recomputes_attention = segments == "selective"
+        module.recomputes_selectively = segments == "selective"
     if segments == "selective":
         vars(model).pop("forward", None)
         return model
@@ -98,7 +98,7 @@ def checkpointing(
 
 def attention_layers(model: Module) -> list[Any]:
     """The modules whose attention can be recomputed."""
-    return [module for module in model.modules() if hasattr(module, "recomputes_attention")]
+    return [module for module in model.modules() if hasattr(module, "recomputes_selectively")]
 
 
 def check_attention(model: Module) -> None:

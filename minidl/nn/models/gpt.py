@@ -27,7 +27,7 @@ from minidl.tensor import Tensor
 class CausalSelfAttention(Module):
     """Multi-head attention in which a position sees itself and the positions before it."""
 
-    recomputes_attention = False
+    recomputes_selectively = False
 
     def __init__(self, n_embd: int, n_head: int, dropout: float, bias: bool) -> None:
         self.head_size = n_embd // n_head
@@ -44,7 +44,7 @@ class CausalSelfAttention(Module):
 
     def forward(self, x: Tensor) -> Tensor:
         heads = self.heads(x)
-        recompute = self.recomputes_attention and keeps_matrix(heads, heads)
+        recompute = self.recomputes_selectively and keeps_matrix(heads, heads)
         out = checkpoint(_attend, heads) if recompute else _attend(heads)  # (n, heads, t, head_size)
         n, count, t, size = out.shape
         return self.dropout(self.c_proj(out.transpose(1, 2).reshape(n, t, count * size)))
