@@ -94,6 +94,7 @@ class Pipeline(Strategy):
     algorithm: AllReduceAlgorithm = "auto"
     bucket_mb: float = 1.0
     overlap: bool | None = None
+    scales_loss: ClassVar[bool] = True
     is_resumable: ClassVar[bool] = True
     resumes_from: ClassVar[str] = "checkpoint"
     setting_of_stages: ClassVar[str] = "stages"
