@@ -1,0 +1,263 @@
+"""live: what each node of a run holds at its peak, from the arrays that are alive."""
+
+from __future__ import annotations
+
+import sys
+import tracemalloc
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from types import CodeType, FrameType, GeneratorType, ModuleType
+from typing import Any
+
+from minidl.arguments import whole_number
+from minidl.cluster.comm import Communicator
+from minidl.cluster.engines.protocol import Engine, Pending
+from minidl.cluster.mesh import Mesh
+from minidl.cluster.rank import Rank
+from minidl.cluster.trace.recorder import Recorder
+from minidl.cluster.work import Work
+from minidl.data import DataLoader, Dataset, Splits
+from minidl.data.loader import Batch
+from minidl.kept_arrays import KeptArrays, is_array, referred_to
+from minidl.kernels import Array, owner
+from minidl.nn import Module
+from minidl.optim import Optimizer
+from minidl.parallel.data_parallel.serial import Serial
+from minidl.parallel.gradients.buckets import GradientBuckets
+from minidl.parallel.job import Job, built_once
+from minidl.parallel.memory.node_memory import NodeMemory, Part
+from minidl.parallel.pipeline.stage_execution import StageExecution
+from minidl.parallel.pipeline.weight_versions import WeightVersions
+from minidl.parallel.run.rank_record import RankRecord
+from minidl.parallel.run.session import Session
+from minidl.parallel.sharded.flat_group import FlatGroup
+from minidl.parallel.strategy import Strategy, check_strategy
+from minidl.parallel.train import plan_of, train
+from minidl.tape import Node
+from minidl.tensor import Tensor
+
+ELSEWHERE = (
+    type, ModuleType, FrameType, Communicator, Mesh, Rank, Recorder, Job, Splits, Dataset, DataLoader,
+    RankRecord, Module,
+)  # fmt: skip
+"""What leads out of the node's memory, to other ranks, code and the data set; or is looked at by itself, the model."""
+
+BUFFERS = {GradientBuckets: "gradient buckets", Work: "messages", StageExecution: "messages"}
+
+
+class LiveMemory(NodeMemory):
+    """What the memory of one node was filled with at the peak of a run.
+
+    moment  when: the end of what a mark of the trace names, such as "forward", or a communicator call in it, such as
+            "backward: all_reduce"
+    traced  peak of the process in bytes by tracemalloc, which also sees what is allocated and released between two
+            moments, and Python's objects; None where several ranks share a process
+    """
+
+    def __init__(self, parts: Iterable[Part], moment: str, traced: int | None = None) -> None:
+        super().__init__(parts)
+        self.moment, self.traced = moment, traced
+
+
+def live(
+    job: Job, strategy: Strategy | None = None, nodes: int = 1, on: str | Engine = "simulation", **settings: Any
+) -> list[LiveMemory]:
+    """Train a few minibatches of the job, and return what each node held when it held most.
+
+    Parameters
+        job, strategy, nodes, on   as for `parallel.train`
+        settings                   others of `parallel.train`, such as network
+
+    At each mark of the trace, and where a communicator call begins, the arrays count that the rank's functions can
+    still reach, each once. The first minibatch does not count, before which the optimizer has no state; nor do the data
+    set, its minibatches, and copies that the engine makes of messages.
+    """
+    strategy = Serial() if strategy is None else strategy
+    check_strategy("strategy", strategy)
+    nodes = whole_number("nodes", nodes, at_least=1)
+    splits, size = built_once(job).build_data(), job.batch_size_of(0)
+    count = (1 + plan_of(strategy, job, nodes).pp) * size  # an asynchronous pipeline is full then
+    few = replace(splits, train=_first(splits.train, count), test=_first(splits.test, 1))
+    short = replace(job, data=few, epochs=1 if len(few.train) > size else 2)
+    report = train(short, _watched(strategy, on == "processes"), nodes, on, **settings)
+    return [peaks[0] for peaks in report.recorded["memory"][:nodes]]
+
+
+def _first(dataset: Dataset, count: int) -> Dataset:
+    return Dataset(*dataset[:count], dataset.name, dataset.classes)
+
+
+def _watched(strategy: Strategy, traces: bool) -> Strategy:
+    """The same strategy, whose nodes record the peak of their memory."""
+    kind: Any = type(strategy)
+
+    class Watched(kind):  # type: ignore[misc]
+        def run(self, session: Session) -> None:
+            watch = _Watch(session, sys._getframe().f_code, traces)
+            session.comm.watch(watch.look)
+            super().run(session)
+            session.comm.watch(None)
+            session.record("memory", watch.peak())
+
+    Watched.__name__ = kind.__name__
+    made: Strategy = object.__new__(Watched)
+    vars(made).update(vars(strategy))
+    return made
+
+
+class _Watch:
+    """Counts what a rank holds at each moment of its run, and keeps the largest.
+
+    Parameters
+        session  of the rank
+        bottom   code of the function that began the run: its callers' arrays do not count
+        traces   whether tracemalloc watches, too
+    """
+
+    def __init__(self, session: Session, bottom: CodeType, traces: bool) -> None:
+        self._session, self._bottom, self._traces = session, bottom, traces
+        self._largest, self._traced, self._mark = LiveMemory([], ""), 0, ""
+        if traces:
+            tracemalloc.start(1)
+
+    def look(self, kind: str, name: str) -> None:
+        """Count what is alive now."""
+        current, peak = tracemalloc.get_traced_memory()
+        if self._mark != "evaluation" and (self._session.step or self._session.epoch):
+            moment = self._mark if kind == "mark" else f"{self._mark}: {name}"
+            memory = LiveMemory(self._parts(sys._getframe(1)), moment)
+            if memory.total > self._largest.total:
+                self._largest = memory
+            self._traced = max(self._traced, memory.total + max(peak - current, 0))
+        self._mark = name if kind == "mark" else self._mark
+        if self._traces:
+            tracemalloc.reset_peak()
+
+    def peak(self) -> LiveMemory:
+        """The largest so far."""
+        if self._traces:
+            tracemalloc.stop()
+        return LiveMemory(self._largest.parts, self._largest.moment, self._traced if self._traces else None)
+
+    def _parts(self, frame: FrameType | None) -> Iterator[Part]:
+        session, reached = self._session, _Reached()
+        reached.follow(vars(session).values())
+        frames = []
+        while frame is not None:
+            frames.append(frame)
+            frame = None if frame.f_code is self._bottom else frame.f_back
+        for frame in reversed(frames):  # the outer ones first, which say what an array is for
+            names = frame.f_locals
+            reached.follow(list(names.values()), _label(names.get("self")))
+            if isinstance(names, dict):  # before Python 3.13 a copy, which would keep the arrays alive
+                names.clear()
+        named = session.partition.names
+        whole = [t for t in (*session.model.parameters(), *session.model.buffers()) if t.held]
+        trained = [p for each in reached.optimizers for group in each.param_groups for p in group["params"] if p.held]
+        held = list(dict.fromkeys([*session.partition.held.values(), *trained]))
+        states = {p: s for each in reached.optimizers for p, s in each.state.items()}
+
+        found = KeptArrays(reached.samples)
+        views = [[(named.get(t, "loss"), t._data) for t in tensors] for tensors in (whole, held)]
+        if session.partition.slices is not None:  # a parameter may be lent to a unit
+            own = {id(owner(array)) for _, array in views[1]}
+            views[0] = [(name, array) for name, array in views[0] if id(owner(array)) in own]
+        yield from _parts("weights", found, *views)
+        older = [(f"version {v}", w) for each in reached.versions for v in each.kept for w in each.weights(v).values()]
+        yield from _parts("weights", found, older)
+        gradients = [[(named.get(t, "loss"), t.grad) for t in ts if t.grad is not None] for ts in (whole, held)]
+        yield from _parts("gradients", found, *gradients)
+        states = [(named.get(p, "loss"), a) for p, s in states.items() for a in s.values() if is_array(a)]
+        yield from _parts("optimizer", found, states)
+        yield from _parts("buffers", found, [("gathered weights", group.weights) for group in reached.groups])
+        found.new([t._data for t in whole])  # placeholders
+        yield Part("activations", "activations", _bytes(found.new(reached.nodes)))
+        for name, array in reached.arrays:
+            yield from _parts("gradients" if name == "gradient buckets" else "buffers", found, [(name, array)])
+
+
+def _label(value: Any, outer: str = "") -> str:
+    """What the arrays that an object refers to are for; by default what those of the object outside it are for."""
+    return outer or next((name for kind, name in BUFFERS.items() if isinstance(value, kind)), "")
+
+
+def _bytes(arrays: Iterable[Array]) -> int:
+    return sum(array.nbytes for array in arrays)
+
+
+def _parts(component: str, found: KeptArrays, *views: Iterable[tuple[str, Any]]) -> Iterator[Part]:
+    """A part for each name of the arrays that are new, whose names are those of the first list that has views of them.
+
+    What the views leave of an array that they share belongs to the first of them.
+    """
+    names: dict[int, dict[str, int]] = {}
+    for each in views:
+        here: dict[int, dict[str, int]] = {}
+        for name, view in each:
+            sizes = here.setdefault(id(owner(view)), {})
+            sizes[name] = sizes.get(name, 0) + view.nbytes
+        names = here | names
+    for array in found.new([view for each in views for _, view in each]):
+        sizes, left = names[id(array)], array.nbytes
+        for name, nbytes in sizes.items():
+            yield Part(name, component, min(nbytes, left))
+            left -= min(nbytes, left)
+        yield Part(next(iter(sizes)), component, left)
+
+
+class _Reached:
+    """What a rank's functions can reach.
+
+    samples     minibatches
+    nodes       places of the graph
+    groups      flat vectors of weights
+    versions    of weights
+    optimizers  with their states
+    arrays      all others, with a name
+    """
+
+    def __init__(self) -> None:
+        self.samples: list[Array] = []
+        self.nodes: list[Node] = []
+        self.groups: list[FlatGroup] = []
+        self.versions: list[WeightVersions] = []
+        self.optimizers: list[Optimizer] = []
+        self.arrays: list[tuple[str, Array]] = []
+        self._seen: dict[int, Any] = {}
+
+    def follow(self, values: Iterable[Any], name: str = "") -> None:
+        """Find what these values lead to. name: of the arrays there, if it is known."""
+        rest = [(value, name) for value in values]
+        while rest:
+            value, name = rest.pop()
+            if id(value) in self._seen or isinstance(value, ELSEWHERE) or not getattr(value, "held", True):
+                continue
+            self._seen[id(value)] = value
+            if is_array(value):
+                self.arrays.append((name or "temporaries", value))
+            elif isinstance(value, Batch):
+                self.samples += [value.x, value.y]
+            else:
+                for kind, found in (
+                    (Node, self.nodes), (FlatGroup, self.groups), (WeightVersions, self.versions),
+                    (Optimizer, self.optimizers),
+                ):  # fmt: skip
+                    if isinstance(value, kind):
+                        found.append(value)
+                        break
+                else:
+                    rest += [(inner, _label(value, name)) for inner in _inside(value)]
+
+
+def _inside(value: Any) -> Iterable[Any]:
+    """What an object refers to."""
+    if isinstance(value, GeneratorType):
+        return [] if value.gi_frame is None else list(value.gi_frame.f_locals.values())
+    if isinstance(value, Pending):  # its other attributes lead to the engine
+        return [getattr(value, name, None) for name in ("payload", "work")]
+    if isinstance(value, Mapping):
+        return [*value.keys(), *value.values()]
+    if isinstance(value, deque):
+        return value
+    return [*referred_to(value), *getattr(value, "__dict__", {}).values()]
