@@ -188,7 +188,7 @@ def _at(place: Node) -> Tensor:
 def joined(arrays: Sequence[Array]) -> Array:
     """Concatenate the flattened arrays; copy a single one."""
     if len(arrays) == 1:
-        return arrays[0].copy()
+        return arrays[0].copy(order="K")
     whole: Array = kernels.array_module(arrays[0]).concatenate([array.reshape(-1) for array in arrays])
     return whole
 

@@ -28,6 +28,7 @@ class Part(NamedTuple):
 class NodeMemory:
     """What the memory of one node is filled with at a moment.
 
+    moment        when, such as "forward", "backward" or "update"; "" if unknown
     parts         a Part for each layer and component that has bytes; the same name and component are one part
     total         the sum, in bytes
     by_component  bytes by component, in the order of COMPONENTS
@@ -41,7 +42,8 @@ class NodeMemory:
     (10440, 6240, {'0': 8400, '2': 2040})
     """
 
-    def __init__(self, parts: Iterable[Part]) -> None:
+    def __init__(self, parts: Iterable[Part], moment: str = "") -> None:
+        self.moment = moment
         sums: dict[tuple[str, str], int] = {}
         for name, component, nbytes in parts:
             if component not in COMPONENTS:
@@ -59,4 +61,5 @@ class NodeMemory:
 
     def __repr__(self) -> str:
         sizes = ", ".join(f"{component}: {nbytes:,}" for component, nbytes in self.by_component.items() if nbytes)
-        return f"NodeMemory({sizes or 'empty'}; {self.total:,} bytes)"
+        when = self.moment and f" in {self.moment}"
+        return f"NodeMemory({self.total:,} bytes{when}; {sizes or 'empty'})"

@@ -150,10 +150,10 @@ def _run(
     backward = now() - began
     parameters = sum(parameter.data.nbytes for parameter in stage.parameters())
     sent = sum(tensor.data.nbytes for tensor in tensors)
-    return UnitCost(_name(stage, model), forward, backward, parameters, kept, sent), output
+    return UnitCost(name_of(stage, model), forward, backward, parameters, kept, sent), output
 
 
-def _name(unit: Stage, model: Module) -> str:
+def name_of(unit: Stage, model: Module) -> str:
     """The names of its modules in the model; of its parameters if it has no modules."""
     names = {module: name or type(model).__name__ for name, module in model.named_modules()}
     of_parameters = {parameter: name for name, parameter in model.named_parameters()}

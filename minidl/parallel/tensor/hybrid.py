@@ -75,7 +75,8 @@ class Hybrid(Pipeline):
                   checked: it must treat every feature by itself and draw no random numbers, so it must call neither
                   F.softmax nor F.dropout
         sequence  True: between sharded layers, each node along "tp" has a slice of the positions: norms and dropout
-                  are computed once instead of tp times, for the same number of words in messages
+                  are computed once instead of tp times, for the same number of words in messages; a quarter more
+                  with recompute="selective", which keeps slices alone, so that activations are divided by tp
         axes      order of the axes in the mesh, outermost first. Nodes along the last one have consecutive ranks, so
                   they share a rack or a server: put last what sends most. In a GPT that is "tp" if a minibatch has
                   more than 3 * width * (dp - 1) / (tp - 1) positions, else "dp"; "pp" sends least. The order changes
