@@ -7,8 +7,10 @@ import tracemalloc
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
+from operator import attrgetter
 from types import CodeType, FrameType, GeneratorType, ModuleType
-from typing import Any
+from typing import Any, Self
 
 from minidl.arguments import whole_number
 from minidl.cluster.comm import Communicator
@@ -34,7 +36,8 @@ from minidl.parallel.run.session import Session
 from minidl.parallel.sharded.flat_group import FlatGroup
 from minidl.parallel.strategy import Strategy, check_strategy
 from minidl.parallel.train import plan_of, train
-from minidl.tape import Node
+from minidl.recomputation import on_recomputed
+from minidl.tape import Node, node_of, walk
 from minidl.tensor import Tensor
 
 ELSEWHERE = (
@@ -43,21 +46,26 @@ ELSEWHERE = (
 )  # fmt: skip
 """What leads out of the node's memory, to other ranks, code and the data set; or is looked at by itself, the model."""
 
+COMPUTING = ("minidl.tape", "minidl.tensor", "minidl.kernels", "minidl.functional", "minidl.cluster", "minidl.nn",
+             "minidl.optim", "minidl.parallel.tensor")  # fmt: skip
+"""Modules whose functions hold what they need only while they compute; of backward, the rest of the graph counts."""
+
 BUFFERS = {GradientBuckets: "gradient buckets", Work: "messages", StageExecution: "messages"}
 
 
 class LiveMemory(NodeMemory):
     """What the memory of one node was filled with at the peak of a run.
 
-    moment  when: the end of what a mark of the trace names, such as "forward", or a communicator call in it, such as
-            "backward: all_reduce"
-    traced  peak of the process in bytes by tracemalloc, which also sees what is allocated and released between two
-            moments, and Python's objects; None where several ranks share a process
+    moment  "forward", "backward", "update" or another mark of the trace, such as "F3" of a pipeline: its end; or what
+            happened within it, such as "backward: all_reduce", where a communicator call began, "backward: gradient",
+            where backward had completed one, and "backward: recomputed"
+    traced  peak of the process in bytes by tracemalloc, which also sees what operations need while they compute, and
+            Python's objects; None where several ranks share a process
     """
 
     def __init__(self, parts: Iterable[Part], moment: str, traced: int | None = None) -> None:
-        super().__init__(parts)
-        self.moment, self.traced = moment, traced
+        super().__init__(parts, moment)
+        self.traced = traced
 
 
 def live(
@@ -69,9 +77,14 @@ def live(
         job, strategy, nodes, on   as for `parallel.train`
         settings                   others of `parallel.train`, such as network
 
-    At each mark of the trace, and where a communicator call begins, the arrays count that the rank's functions can
-    still reach, each once. The first minibatch does not count, before which the optimizer has no state; nor do the data
-    set, its minibatches, and copies that the engine makes of messages.
+    At each of the moments that `LiveMemory` names, the arrays are counted that the strategy and the graph can reach, each
+    once. The first minibatch does not count, before which the optimizer has no state; nor do the data set, its
+    minibatches, copies that the engine makes of messages, and what an operation needs only while it computes.
+
+    >>> from minidl import data, nn, optim, parallel
+    >>> job = parallel.Job(lambda: nn.models.MLP(64, 300, 10), data.digits, optim.Adam)
+    >>> live(job)[0]
+    NodeMemory()
     """
     strategy = Serial() if strategy is None else strategy
     check_strategy("strategy", strategy)
@@ -94,11 +107,9 @@ def _watched(strategy: Strategy, traces: bool) -> Strategy:
 
     class Watched(kind):  # type: ignore[misc]
         def run(self, session: Session) -> None:
-            watch = _Watch(session, sys._getframe().f_code, traces)
-            session.comm.watch(watch.look)
-            super().run(session)
-            session.comm.watch(None)
-            session.record("memory", watch.peak())
+            with _Watch(session, sys._getframe().f_code, traces) as watch:
+                super().run(session)
+            session.record("memory", watch.peak)
 
     Watched.__name__ = kind.__name__
     made: Strategy = object.__new__(Watched)
@@ -118,10 +129,28 @@ class _Watch:
     def __init__(self, session: Session, bottom: CodeType, traces: bool) -> None:
         self._session, self._bottom, self._traces = session, bottom, traces
         self._largest, self._traced, self._mark = LiveMemory([], ""), 0, ""
-        if traces:
-            tracemalloc.start(1)
 
-    def look(self, kind: str, name: str) -> None:
+    def __enter__(self) -> Self:
+        self._session.comm.watch(self._look)
+        self._token = on_recomputed.set(partial(self._look, "recomputation", "recomputed"))
+        for parameter in self._session.parameters:
+            parameter.register_post_accumulate_grad_hook(lambda parameter: self._look("leaf", "gradient"))
+        if self._traces:
+            tracemalloc.start(1)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._traces:
+            tracemalloc.stop()
+        on_recomputed.reset(self._token)
+        self._session.comm.watch(None)
+
+    @property
+    def peak(self) -> LiveMemory:
+        """The largest so far."""
+        return LiveMemory(self._largest.parts, self._largest.moment, self._traced if self._traces else None)
+
+    def _look(self, kind: str, name: str) -> None:
         """Count what is alive now."""
         current, peak = tracemalloc.get_traced_memory()
         if self._mark != "evaluation" and (self._session.step or self._session.epoch):
@@ -134,12 +163,6 @@ class _Watch:
         if self._traces:
             tracemalloc.reset_peak()
 
-    def peak(self) -> LiveMemory:
-        """The largest so far."""
-        if self._traces:
-            tracemalloc.stop()
-        return LiveMemory(self._largest.parts, self._largest.moment, self._traced if self._traces else None)
-
     def _parts(self, frame: FrameType | None) -> Iterator[Part]:
         session, reached = self._session, _Reached()
         reached.follow(vars(session).values())
@@ -148,8 +171,11 @@ class _Watch:
             frames.append(frame)
             frame = None if frame.f_code is self._bottom else frame.f_back
         for frame in reversed(frames):  # the outer ones first, which say what an array is for
+            if frame.f_globals.get("__name__", "").startswith(COMPUTING) and frame.f_code is not walk.__code__:
+                continue
             names = frame.f_locals
-            reached.follow(list(names.values()), _label(names.get("self")))
+            values = [names.get("nodes")] if frame.f_code is walk.__code__ else list(names.values())
+            reached.follow(values, _label(names.get("self")))
             if isinstance(names, dict):  # before Python 3.13 a copy, which would keep the arrays alive
                 names.clear()
         named = session.partition.names
@@ -172,7 +198,12 @@ class _Watch:
         yield from _parts("optimizer", found, states)
         yield from _parts("buffers", found, [("gathered weights", group.weights) for group in reached.groups])
         found.new([t._data for t in whole])  # placeholders
-        yield Part("activations", "activations", _bytes(found.new(reached.nodes)))
+        name = "inputs"
+        outputs = {node_of(tensor): tensor for tensor in reached.nodes}  # of a node, not of the graph
+        for node in _graph(outputs):
+            name = next((named[parent] for parent in node._parents if parent in named), name)
+            kept = found.new([node, outputs.get(node)])
+            yield Part(name, "activations", sum(array.nbytes for array in kept))
         for name, array in reached.arrays:
             yield from _parts("gradients" if name == "gradient buckets" else "buffers", found, [(name, array)])
 
@@ -182,8 +213,15 @@ def _label(value: Any, outer: str = "") -> str:
     return outer or next((name for kind, name in BUFFERS.items() if isinstance(value, kind)), "")
 
 
-def _bytes(arrays: Iterable[Array]) -> int:
-    return sum(array.nbytes for array in arrays)
+def _graph(nodes: Iterable[Node]) -> list[Node]:
+    """The graph above these nodes, in the order in which it was made."""
+    found = dict.fromkeys(nodes)
+    rest = list(found)
+    for node in rest:  # the list grows while it is read
+        fresh = [parent for parent in node._parents if parent not in found]
+        found.update(dict.fromkeys(fresh))
+        rest += fresh
+    return sorted(rest, key=attrgetter("_sequence"))
 
 
 def _parts(component: str, found: KeptArrays, *views: Iterable[tuple[str, Any]]) -> Iterator[Part]:
