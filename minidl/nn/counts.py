@@ -194,12 +194,12 @@ class _Watch:
 
 
 @contextmanager
-def without_contents(model: Module) -> Iterator[list[Tensor]]:
+def without_contents(model: Module) -> Iterator[list[Parameter | Buffer]]:
     """Within the block, the model computes shapes and types alone; yields its parameters and buffers, without contents.
 
     Whatever the model computes there, its random draws and running statistics are as before after the block.
     """
-    made: dict[Tensor, Tensor] = {}
+    made: dict[Parameter | Buffer, Parameter | Buffer] = {}
     places = [
         (vars(module), name, tensor)
         for module in model.modules()
@@ -210,6 +210,7 @@ def without_contents(model: Module) -> Iterator[list[Tensor]]:
         if tensor not in made:
             kind = Parameter if isinstance(tensor, Parameter) else Buffer
             made[tensor] = kind(shapes.empty(tensor.shape, tensor.dtype), requires_grad=tensor.requires_grad)
+            made[tensor].shard = tensor.shard
         attributes[name] = made[tensor]
     try:
         with kernels.use("numpy"), unchanged():

@@ -86,7 +86,7 @@ class Units:
         self.groups = [FlatGroup(layout.parameters, comm, is_kept=False) for layout in layouts]
         self._names = {parameter: name for name, parameter in model.named_parameters()}
         self._release(self.groups)
-        self._bytes, self._places = _places(layouts)
+        self._bytes, self._places = places_of(layouts)
         self._groups_of = [
             [group for group, layout in zip(self.groups, layouts, strict=True) if number in layout.users]
             for number in range(len(self._segments))
@@ -200,7 +200,7 @@ def _backward(output: Any, inputs: list[Any], gradients: list[Array | None] | No
     return [leaf.grad for leaf in inputs if leaf.requires_grad]
 
 
-def _places(layouts: Sequence[Layout]) -> tuple[int, list[slice]]:
+def places_of(layouts: Sequence[Layout]) -> tuple[int, list[slice]]:
     """The bytes that the largest unit needs with all that several units use, and the place of each group in them."""
     sizes = [layout.parameters[0].dtype.itemsize * sum(p.size for p in layout.parameters) for layout in layouts]
     padded = [-(-size // ALIGNMENT) * ALIGNMENT for size in sizes]
