@@ -36,7 +36,7 @@ from minidl.parallel.run.session import Session
 from minidl.parallel.sharded.flat_group import FlatGroup
 from minidl.parallel.strategy import Strategy, check_strategy
 from minidl.parallel.train import plan_of, train
-from minidl.recomputation import on_recomputed
+from minidl.recomputation import Recomputation, on_recomputed
 from minidl.tape import Node, node_of, walk
 from minidl.tensor import Tensor
 
@@ -46,9 +46,14 @@ ELSEWHERE = (
 )  # fmt: skip
 """What leads out of the node's memory, to other ranks, code and the data set; or is looked at by itself, the model."""
 
-COMPUTING = ("minidl.tape", "minidl.tensor", "minidl.kernels", "minidl.functional", "minidl.cluster", "minidl.nn",
-             "minidl.optim", "minidl.parallel.tensor")  # fmt: skip
-"""Modules whose functions hold what they need only while they compute; of backward, the rest of the graph counts."""
+COMPUTING = (
+    "minidl.tape", "minidl.tensor", "minidl.kernels", "minidl.functional", "minidl.recomputation", "minidl.cluster",
+    "minidl.nn", "minidl.optim", "minidl.parallel.tensor",
+)  # fmt: skip
+"""Modules whose functions hold what they need only while they compute."""
+
+GRAPHS = {walk.__code__: "nodes", Recomputation.again.__code__: "outputs"}
+"""Of these, what is left of a graph counts: where it is."""
 
 BUFFERS = {GradientBuckets: "gradient buckets", Work: "messages", StageExecution: "messages"}
 
@@ -171,11 +176,11 @@ class _Watch:
             frames.append(frame)
             frame = None if frame.f_code is self._bottom else frame.f_back
         for frame in reversed(frames):  # the outer ones first, which say what an array is for
-            if frame.f_globals.get("__name__", "").startswith(COMPUTING) and frame.f_code is not walk.__code__:
-                continue
-            names = frame.f_locals
-            values = [names.get("nodes")] if frame.f_code is walk.__code__ else list(names.values())
-            reached.follow(values, _label(names.get("self")))
+            names, graph = frame.f_locals, GRAPHS.get(frame.f_code)
+            if graph is not None:
+                reached.follow([names.get(graph)])
+            elif not frame.f_globals.get("__name__", "").startswith(COMPUTING):
+                reached.follow(list(names.values()), _label(names.get("self")))
             if isinstance(names, dict):  # before Python 3.13 a copy, which would keep the arrays alive
                 names.clear()
         named = session.partition.names
