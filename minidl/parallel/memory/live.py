@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 import tracemalloc
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from operator import attrgetter
-from types import CodeType, FrameType, GeneratorType, ModuleType
+from types import CodeType, FrameType, ModuleType
 from typing import Any, Self
 
 from minidl.arguments import whole_number
@@ -29,6 +31,7 @@ from minidl.parallel.data_parallel.serial import Serial
 from minidl.parallel.gradients.buckets import GradientBuckets
 from minidl.parallel.job import Job, built_once
 from minidl.parallel.memory.node_memory import NodeMemory, Part
+from minidl.parallel.pipeline.costs import name_of
 from minidl.parallel.pipeline.stage_execution import StageExecution
 from minidl.parallel.pipeline.weight_versions import WeightVersions
 from minidl.parallel.run.rank_record import RankRecord
@@ -134,6 +137,7 @@ class _Watch:
     def __init__(self, session: Session, bottom: CodeType, traces: bool) -> None:
         self._session, self._bottom, self._traces = session, bottom, traces
         self._largest, self._traced, self._mark = LiveMemory([], ""), 0, ""
+        self._layers = _layers(session.model)
 
     def __enter__(self) -> Self:
         self._session.comm.watch(self._look)
@@ -183,7 +187,7 @@ class _Watch:
                 reached.follow(list(names.values()), _label(names.get("self")))
             if isinstance(names, dict):  # before Python 3.13 a copy, which would keep the arrays alive
                 names.clear()
-        named = session.partition.names
+        named = {tensor: self._layers.get(name, name) for tensor, name in session.partition.names.items()}
         whole = [t for t in (*session.model.parameters(), *session.model.buffers()) if t.held]
         trained = [p for each in reached.optimizers for group in each.param_groups for p in group["params"] if p.held]
         held = list(dict.fromkeys([*session.partition.held.values(), *trained]))
@@ -216,6 +220,17 @@ class _Watch:
 def _label(value: Any, outer: str = "") -> str:
     """What the arrays that an object refers to are for; by default what those of the object outside it are for."""
     return outer or next((name for kind, name in BUFFERS.items() if isinstance(value, kind)), "")
+
+
+def _layers(model: Module) -> dict[str, str]:
+    """The stage of the model to which each parameter and buffer belongs, by its name; without stages, its module."""
+    named = [*model.named_parameters(), *model.named_buffers()]
+    names = {tensor: name for name, tensor in named}
+    found = {name: name.rpartition(".")[0] for name in names.values()}
+    with suppress(NotImplementedError):
+        for stage in reversed(model.stages()):
+            found |= dict.fromkeys((names[t] for t in (*stage.parameters(), *stage.buffers())), name_of(stage, model))
+    return found
 
 
 def _graph(nodes: Iterable[Node]) -> list[Node]:
@@ -295,8 +310,8 @@ class _Reached:
 
 def _inside(value: Any) -> Iterable[Any]:
     """What an object refers to."""
-    if isinstance(value, GeneratorType):
-        return [] if value.gi_frame is None else list(value.gi_frame.f_locals.values())
+    if hasattr(value, "__next__"):  # generators and iterators, which have no attributes
+        return gc.get_referents(value)
     if isinstance(value, Pending):  # its other attributes lead to the engine
         return [getattr(value, name, None) for name in ("payload", "work")]
     if isinstance(value, Mapping):
