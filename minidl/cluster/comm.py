@@ -496,10 +496,10 @@ class Communicator:
         self._owner.recorder.mark(label)
 
     def watch(self, look: Callable[[str, str], None] | None) -> None:
-        """From now on, call `look(kind, name)` at each mark and communicator call of this rank's program; None: no more.
+        """From now on, call `look(kind, name)` at each mark and communicator call of this rank's program.
 
         kind: "mark", with its label as the name, before it takes effect; or "call", with the operation, such as
-        "all_reduce", before it begins.
+        "all_reduce", before it begins. None ends it.
         """
         self._owner.watch = look
 

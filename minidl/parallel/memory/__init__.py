@@ -1,6 +1,7 @@
 """What a node holds while it trains, by component and layer.
 
 live         the memory of each rank of a run, from the arrays that are alive
+reached      which these are, and what they are for
 predicted    the memory of each rank from shapes alone, before anything is allocated
 steps        what each stage of a model keeps for backward, counted without contents
 node_memory  the record: bytes by component and layer

@@ -2,52 +2,32 @@
 
 from __future__ import annotations
 
-import gc
 import sys
 import tracemalloc
-from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from operator import attrgetter
-from types import CodeType, FrameType, ModuleType
+from types import CodeType, FrameType
 from typing import Any, Self
 
 from minidl.arguments import whole_number
-from minidl.cluster.comm import Communicator
-from minidl.cluster.engines.protocol import Engine, Pending
-from minidl.cluster.mesh import Mesh
-from minidl.cluster.rank import Rank
-from minidl.cluster.trace.recorder import Recorder
-from minidl.cluster.work import Work
-from minidl.data import DataLoader, Dataset, Splits
-from minidl.data.loader import Batch
-from minidl.kept_arrays import KeptArrays, is_array, referred_to
-from minidl.kernels import Array, owner
+from minidl.cluster.engines.protocol import Engine
+from minidl.data import Dataset
+from minidl.kept_arrays import KeptArrays, is_array
+from minidl.kernels import owner
 from minidl.nn import Module
-from minidl.optim import Optimizer
 from minidl.parallel.data_parallel.serial import Serial
-from minidl.parallel.gradients.buckets import GradientBuckets
 from minidl.parallel.job import Job, built_once
 from minidl.parallel.memory.node_memory import NodeMemory, Part
+from minidl.parallel.memory.reached import Reached, label
 from minidl.parallel.pipeline.costs import name_of
-from minidl.parallel.pipeline.stage_execution import StageExecution
-from minidl.parallel.pipeline.weight_versions import WeightVersions
-from minidl.parallel.run.rank_record import RankRecord
 from minidl.parallel.run.session import Session
-from minidl.parallel.sharded.flat_group import FlatGroup
 from minidl.parallel.strategy import Strategy, check_strategy
 from minidl.parallel.train import plan_of, train
 from minidl.recomputation import Recomputation, on_recomputed
 from minidl.tape import Node, node_of, walk
-from minidl.tensor import Tensor
-
-ELSEWHERE = (
-    type, ModuleType, FrameType, Communicator, Mesh, Rank, Recorder, Job, Splits, Dataset, DataLoader,
-    RankRecord, Module,
-)  # fmt: skip
-"""What leads out of the node's memory, to other ranks, code and the data set; or is looked at by itself, the model."""
 
 COMPUTING = (
     "minidl.tape", "minidl.tensor", "minidl.kernels", "minidl.functional", "minidl.recomputation", "minidl.cluster",
@@ -57,8 +37,6 @@ COMPUTING = (
 
 GRAPHS = {walk.__code__: "nodes", Recomputation.again.__code__: "outputs"}
 """Of these, what is left of a graph counts: where it is."""
-
-BUFFERS = {GradientBuckets: "gradient buckets", Work: "messages", StageExecution: "messages"}
 
 
 class LiveMemory(NodeMemory):
@@ -85,7 +63,7 @@ def live(
         job, strategy, nodes, on   as for `parallel.train`
         settings                   others of `parallel.train`, such as network
 
-    At each of the moments that `LiveMemory` names, the arrays are counted that the strategy and the graph can reach, each
+    At each of the moments that `LiveMemory` names, the arrays count that the strategy and the graph can reach, each
     once. The first minibatch does not count, before which the optimizer has no state; nor do the data set, its
     minibatches, copies that the engine makes of messages, and what an operation needs only while it computes.
 
@@ -173,7 +151,7 @@ class _Watch:
             tracemalloc.reset_peak()
 
     def _parts(self, frame: FrameType | None) -> Iterator[Part]:
-        session, reached = self._session, _Reached()
+        session, reached = self._session, Reached()
         reached.follow(vars(session).values())
         frames = []
         while frame is not None:
@@ -184,10 +162,11 @@ class _Watch:
             if graph is not None:
                 reached.follow([names.get(graph)])
             elif not frame.f_globals.get("__name__", "").startswith(COMPUTING):
-                reached.follow(list(names.values()), _label(names.get("self")))
+                reached.follow(list(names.values()), label(names.get("self")))
             if isinstance(names, dict):  # before Python 3.13 a copy, which would keep the arrays alive
                 names.clear()
-        named = {tensor: self._layers.get(name, name) for tensor, name in session.partition.names.items()}
+        names_of = session.partition.names
+        named: dict[Node, str] = {tensor: self._layers.get(name, name) for tensor, name in names_of.items()}
         whole = [t for t in (*session.model.parameters(), *session.model.buffers()) if t.held]
         trained = [p for each in reached.optimizers for group in each.param_groups for p in group["params"] if p.held]
         held = list(dict.fromkeys([*session.partition.held.values(), *trained]))
@@ -203,8 +182,8 @@ class _Watch:
         yield from _parts("weights", found, older)
         gradients = [[(named.get(t, "loss"), t.grad) for t in ts if t.grad is not None] for ts in (whole, held)]
         yield from _parts("gradients", found, *gradients)
-        states = [(named.get(p, "loss"), a) for p, s in states.items() for a in s.values() if is_array(a)]
-        yield from _parts("optimizer", found, states)
+        state = [(named.get(p, "loss"), a) for p, s in states.items() for a in s.values() if is_array(a)]
+        yield from _parts("optimizer", found, state)
         yield from _parts("buffers", found, [("gathered weights", group.weights) for group in reached.groups])
         found.new([t._data for t in whole])  # placeholders
         name = "inputs"
@@ -215,11 +194,6 @@ class _Watch:
             yield Part(name, "activations", sum(array.nbytes for array in kept))
         for name, array in reached.arrays:
             yield from _parts("gradients" if name == "gradient buckets" else "buffers", found, [(name, array)])
-
-
-def _label(value: Any, outer: str = "") -> str:
-    """What the arrays that an object refers to are for; by default what those of the object outside it are for."""
-    return outer or next((name for kind, name in BUFFERS.items() if isinstance(value, kind)), "")
 
 
 def _layers(model: Module) -> dict[str, str]:
@@ -262,60 +236,3 @@ def _parts(component: str, found: KeptArrays, *views: Iterable[tuple[str, Any]])
             yield Part(name, component, min(nbytes, left))
             left -= min(nbytes, left)
         yield Part(next(iter(sizes)), component, left)
-
-
-class _Reached:
-    """What a rank's functions can reach.
-
-    samples     minibatches
-    nodes       places of the graph
-    groups      flat vectors of weights
-    versions    of weights
-    optimizers  with their states
-    arrays      all others, with a name
-    """
-
-    def __init__(self) -> None:
-        self.samples: list[Array] = []
-        self.nodes: list[Node] = []
-        self.groups: list[FlatGroup] = []
-        self.versions: list[WeightVersions] = []
-        self.optimizers: list[Optimizer] = []
-        self.arrays: list[tuple[str, Array]] = []
-        self._seen: dict[int, Any] = {}
-
-    def follow(self, values: Iterable[Any], name: str = "") -> None:
-        """Find what these values lead to. name: of the arrays there, if it is known."""
-        rest = [(value, name) for value in values]
-        while rest:
-            value, name = rest.pop()
-            if id(value) in self._seen or isinstance(value, ELSEWHERE) or not getattr(value, "held", True):
-                continue
-            self._seen[id(value)] = value
-            if is_array(value):
-                self.arrays.append((name or "temporaries", value))
-            elif isinstance(value, Batch):
-                self.samples += [value.x, value.y]
-            else:
-                for kind, found in (
-                    (Node, self.nodes), (FlatGroup, self.groups), (WeightVersions, self.versions),
-                    (Optimizer, self.optimizers),
-                ):  # fmt: skip
-                    if isinstance(value, kind):
-                        found.append(value)
-                        break
-                else:
-                    rest += [(inner, _label(value, name)) for inner in _inside(value)]
-
-
-def _inside(value: Any) -> Iterable[Any]:
-    """What an object refers to."""
-    if hasattr(value, "__next__"):  # generators and iterators, which have no attributes
-        return gc.get_referents(value)
-    if isinstance(value, Pending):  # its other attributes lead to the engine
-        return [getattr(value, name, None) for name in ("payload", "work")]
-    if isinstance(value, Mapping):
-        return [*value.keys(), *value.values()]
-    if isinstance(value, deque):
-        return value
-    return [*referred_to(value), *getattr(value, "__dict__", {}).values()]
