@@ -35,6 +35,7 @@ class Rank:
     recorder    writes the trace and the ledger
     faults      the faults planned for this rank, or None
     in_flight   arrays that unfinished operations read or write
+    watch       see `Communicator.watch`; None: nobody watches
 
     Every group has a number, which is contained in the tags of its messages, so two groups with a common rank need
     different numbers. The group of all ranks has number 0, and in a run of p ranks the others get multiples of p. The
@@ -54,6 +55,7 @@ class Rank:
         self.recorder = recorder
         self.faults = faults
         self.in_flight = in_flight or InFlight()
+        self.watch: Callable[[str, str], None] | None = None
         self.until: Interruptible | None = None  # the block of `comm.until` that the program is in
         self.leave: Callable[[], None] = recorder.leave if faults is None else self._leave_with_faults
         """The communicator call has ended."""
@@ -69,6 +71,8 @@ class Rank:
         """
         if isinstance(reads, Node) or isinstance(writes, Node):
             refuse_tensors(operation, reads, writes)
+        if self.watch is not None:
+            self.watch("call", operation)
         if self.in_flight.uses and not (reads is None and writes is None):
             self.in_flight.check(operation, reads, writes)
         if self.until is not None:

@@ -165,8 +165,8 @@ class Units:
             self._release(self.groups)
             travelling = self._gather(order[0])
             for here, after in zip(order, [*order[1:], None], strict=True):
-                for arrive in travelling:
-                    arrive()
+                while travelling:
+                    travelling.pop(0)()  # keeps no copy of the weights
                 if after is not None and self._overlap:
                     travelling = self._gather(after)
                 yield here
