@@ -22,7 +22,7 @@ from minidl.parallel.data_parallel.serial import Serial
 from minidl.parallel.job import Job, built_once
 from minidl.parallel.memory.node_memory import NodeMemory, Part
 from minidl.parallel.memory.reached import Reached, label
-from minidl.parallel.pipeline.costs import name_of
+from minidl.parallel.pipeline.costs import name_of, names_in
 from minidl.parallel.run.session import Session
 from minidl.parallel.strategy import Strategy, check_strategy
 from minidl.parallel.train import plan_of, train
@@ -203,7 +203,7 @@ def _layers(model: Module) -> dict[str, str]:
     found = {name: name.rpartition(".")[0] for name in names.values()}
     with suppress(NotImplementedError):
         for stage in reversed(model.stages()):
-            found |= dict.fromkeys((names[t] for t in (*stage.parameters(), *stage.buffers())), name_of(stage, model))
+            found |= dict.fromkeys((names[t] for t in (*stage.parameters(), *stage.buffers())), name_of(stage, names_in(model)))
     return found
 
 
