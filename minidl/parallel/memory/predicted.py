@@ -20,7 +20,7 @@ from minidl.parallel.gradients.buckets import fill
 from minidl.parallel.job import Job
 from minidl.parallel.memory import steps
 from minidl.parallel.memory.node_memory import NodeMemory, Part
-from minidl.parallel.memory.steps import Alone, Kept, Step, tensors_in
+from minidl.parallel.memory.steps import Alone, Kept, Step
 from minidl.parallel.pipeline.action import Action
 from minidl.parallel.pipeline.costs import costs_of_units
 from minidl.parallel.pipeline.cuts import balanced_cuts
@@ -73,9 +73,9 @@ def predicted(job: Job, strategy: Strategy | None = None, nodes: int = 1) -> lis
     with ExitStack() as stack:
         job = steps.emptied(job, stack)
         strategy.check(job, nodes)
-        if isinstance(strategy, Pipeline):
-            strategy = _with_cuts(strategy, job, nodes)
         plan, model = strategy.plan(job, nodes), job.build_model()
+        if isinstance(strategy, Pipeline):
+            strategy = _with_cuts(strategy, job, model, plan.dp)
         of_stage = [rank.peak() for rank in _ranks(job, strategy, model, plan.dp)]
     return [of_stage[plan.coordinates(rank)["pp"]] for rank in range(nodes)]
 
@@ -97,7 +97,7 @@ def _check_known(strategy: Strategy) -> None:
         )
 
 
-def _with_cuts(strategy: Pipeline, job: Job, nodes: int) -> Pipeline:
+def _with_cuts(strategy: Pipeline, job: Job, model: Module, replicas: int) -> Pipeline:
     """The pipeline with the cuts that `prepared` finds, from flops of units without contents."""
     made = strategy.made_schedule()
     if not isinstance(strategy.cuts, str):
@@ -106,8 +106,8 @@ def _with_cuts(strategy: Pipeline, job: Job, nodes: int) -> Pipeline:
         return replace(strategy, cuts=())
     if strategy.cuts != "flops":
         raise ValueError('predicted computes nothing, so it measures no seconds: use cuts="flops", or give the cuts')
-    (share,) = _samples(job, strategy.plan(job, nodes).dp, 1)
-    model, x = job.build_model(), steps.samples_of(job, max(share // made.micro_batches, 1))[0]
+    (share,) = _samples(job, replicas, 1)
+    x = steps.samples_of(job, max(share // made.micro_batches, 1))[0]
     costs = costs_of_units(((model, each) for each in model.stages()), x, strategy.cuts)
     return replace(strategy, cuts=balanced_cuts(costs, made.chunks))
 
@@ -209,7 +209,7 @@ class _Rank:
         self._recomputes = isinstance(strategy, Pipeline) and strategy.recompute in (True, "full")
         self._stage = strategy.stage if isinstance(strategy, Sharded) else 0
         self._overlaps = isinstance(strategy, Sharded) and strategy.overlap is not False
-        seen = dict.fromkeys(t for chunk in steps.values() for step in chunk for t in tensors_in(step))
+        seen = dict.fromkeys(t for chunk in steps.values() for step in chunk for t in step.tensors())
         own = self._own(strategy, replicas, model, seen)
         self._fixed: list[Part] = []
         self._whole: dict[int, list[int]] = {}  # gradients of each step of a chunk; the loss has none
@@ -217,7 +217,7 @@ class _Rank:
         for chunk, of_chunk in steps.items():
             self._whole[chunk], self._shares[chunk] = [], []
             for step in of_chunk:
-                new = [tensor for tensor in tensors_in(step) if tensor in seen]  # a tied one belongs to the first step
+                new = [tensor for tensor in step.tensors() if tensor in seen]  # a tied one belongs to the first step
                 for tensor in new:
                     del seen[tensor]
                 held = own if self._stage == 3 else {}

@@ -19,7 +19,7 @@ from minidl.nn.checkpointing import CheckpointedForward, check_stages
 from minidl.nn.counts import nodes_of, without_contents
 from minidl.parallel.job import Job
 from minidl.parallel.mean_loss import Loss, mean_loss
-from minidl.parallel.pipeline.costs import name_of
+from minidl.parallel.pipeline.costs import name_of, names_in
 from minidl.parallel.pipeline.handover import separate, tensors_of
 from minidl.parallel.sharded.units import segments_of
 from minidl.parallel.tensor.hybrid import RankAndSize
@@ -40,6 +40,14 @@ class Step(NamedTuple):
     run: Callable[[Any], Any]
     stages: Sequence[Stage]
     is_end: bool
+
+    def tensors(self) -> list[Any]:
+        """Its parameters and buffers, each once."""
+        return list(dict.fromkeys(each for stage in self.stages for each in (*stage.parameters(), *stage.buffers())))
+
+    def kind(self) -> Any:
+        """As `Stage.kind`."""
+        return [stage.kind() for stage in self.stages], self.is_end, getattr(self.run, "func", None)
 
 
 class Kept(NamedTuple):
@@ -64,20 +72,23 @@ def whole(model: Module, is_unit_by_unit: bool) -> list[Step]:
         return [Step(type(model).__name__, model, [Stage(model, model)], False)]
     forward: Any = vars(model).get("forward")
     if isinstance(forward, CheckpointedForward):
-        return [_segment(model, stages[a:b], a, recomputed, is_unit_by_unit) for a, b, recomputed in forward.segments]
+        return [_segment(model, stages[a:b], a, again, is_unit_by_unit) for a, b, again in forward.segments]
     ends = {segment.end - 1 for segment in segments_of(model)} if is_unit_by_unit else set()
-    return [Step(name_of(each, model), each, [each], i in ends) for i, each in enumerate(stages)]
+    names = names_in(model)
+    return [Step(name_of(each, names), each, [each], i in ends) for i, each in enumerate(stages)]
 
 
 def _segment(model: Module, stages: Sequence[Stage], first: int, recomputed: bool, is_end: bool) -> Step:
-    names = dict.fromkeys(name_of(each, model) for each in (stages[0], stages[-1]))
+    names = names_in(model)
+    ends = dict.fromkeys(name_of(each, names) for each in (stages[0], stages[-1]))
     run = partial(run_stages, stages, first=first)
-    return Step(" to ".join(names), partial(checkpoint, run) if recomputed else run, stages, is_end)
+    return Step(" to ".join(ends), partial(checkpoint, run) if recomputed else run, stages, is_end)
 
 
 def chunk(model: Module, stages: Sequence[Stage]) -> list[Step]:
     """The steps of a chunk of a pipeline, whose graph ends with it."""
-    return [Step(name_of(each, model), each, [each], each is stages[-1]) for each in stages]
+    names = names_in(model)
+    return [Step(name_of(each, names), each, [each], each is stages[-1]) for each in stages]
 
 
 def kept(
@@ -89,17 +100,24 @@ def kept(
         of_shard  computes the loss from a shard of the outputs, as for `mean_loss`
         places    the stage of the pipeline that has each chunk; a chunk on the stage of the one before receives nothing
         defer     whether to count what is left between I and W
+
+    A step like the two before it keeps what the one before keeps, and is not executed: GPT-3 has 96 such blocks.
     """
     x, y = samples_of(job, samples)
-    left_out = [x, y, *(tensor for steps in chunks for step in steps for tensor in tensors_in(step))]
+    left_out = [x, y, *(tensor for steps in chunks for step in steps for tensor in step.tensors())]
     arrays, found = KeptArrays(left_out), []
     for number, steps in enumerate(chunks):
         inputs = tensors_of(x) if number else []
         if number and places[number] != places[number - 1]:
             arrays = KeptArrays(left_out)
         received = _size(arrays.new(inputs))
-        of_steps = []
+        of_steps: list[int] = []
+        kinds: list[Any] = []
         for step in steps:
+            kinds.append((step.kind(), [(each.shape, each.dtype) for each in _tensors(x)]))
+            if not defer and len(kinds) > 2 and kinds[-1] == kinds[-2] == kinds[-3]:
+                of_steps.append(of_steps[-1])
+                continue
             output = step.run(x)
             x, _ = separate(output) if step.is_end else (output, None)
             of_steps.append(_size(arrays.new(tensors_of(output) if step.is_end else nodes_of(output))))
@@ -116,9 +134,8 @@ def kept(
     return found
 
 
-def tensors_in(step: Step) -> list[Any]:
-    """The parameters and buffers of a step, each once."""
-    return list(dict.fromkeys(each for stage in step.stages for each in (*stage.parameters(), *stage.buffers())))
+def _tensors(x: Any) -> list[Any]:
+    return list(x) if isinstance(x, tuple) else [x]
 
 
 def _size(arrays: Sequence[Array]) -> int:
