@@ -253,8 +253,8 @@ class Units:
         """Yield the numbers of the units, each when its weights are there; those of the next one may travel."""
         travelling = self._gather(order[0])
         for here, after in zip(order, [*order[1:], None], strict=True):
-            for arrive in travelling:
-                arrive()
+            while travelling:
+                travelling.pop(0)()  # and forget what has arrived
             if after is not None and self._overlap:
                 travelling = self._gather(after)
             yield here
