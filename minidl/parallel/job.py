@@ -23,7 +23,7 @@ from minidl.parallel.mean_loss import Loss, check_padding, classification_loss, 
 from minidl.random import Purpose, stream
 
 SHARDS = ("shuffled", "fixed", "by_label")
-PRECISIONS = ("bfloat16", "float16")
+PRECISIONS = ("float32", "bfloat16", "float16")
 
 
 @dataclass(frozen=True)
@@ -54,11 +54,11 @@ class Job:
         seed            seed of the weights, the shuffles and dropout, at least 0
         clip_norm       largest 2-norm of the gradient of all parameters together, each counted once; a longer gradient
                         is scaled down to it before the optimizer gets it, as by `nn.clip_grad_norm_`; None: no clipping
-        precision       "bfloat16" or "float16": the model is converted to it (`Module.to`), and the samples, so that
-                        weights, gradients and activations take 2 bytes each, in memory and in messages. Optimizers keep
-                        float32 masters of the weights. In float16 the loss is scaled by `amp.GradScaler`; a step with
-                        a gradient that is not finite is skipped by all ranks.
-                        None: all is computed in the types that the model and the data have
+        precision       "float32", "bfloat16" or "float16": the type to which model (by `Module.to`) and samples are
+                        converted. In 16 bits, weights, gradients and activations take 2 bytes each, in memory and in
+                        messages, and optimizers keep float32 masters of the weights. In float16 the loss is scaled by
+                        `amp.GradScaler`; a step with a gradient that is not finite is skipped by all ranks.
+                        None: the types that model and data have
 
     Raises
         TypeError, ValueError for a number or a choice that is not one of the above.
@@ -98,7 +98,7 @@ class Job:
             object.__setattr__(self, name, whole_number(name, getattr(self, name), at_least))
         one_of("shards", self.shards, SHARDS)
         if self.precision is not None:
-            one_of("precision", self.precision, PRECISIONS, hint="None leaves the model in its own type, float32")
+            one_of("precision", self.precision, PRECISIONS, hint="None leaves model and data in their own types")
         if not callable(self.data) and not isinstance(self.data, Splits):
             _refuse_data(self.data)
         if self.clip_norm is not None:
