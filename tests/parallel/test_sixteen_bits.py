@@ -165,7 +165,7 @@ def test_a_checkpoint_gives_a_float32_run_the_masters_and_takes_one_of_float32(p
 
 @pytest.mark.parametrize("precision", SIXTEEN)
 def test_the_running_statistics_of_batch_norm_are_float32(precision):
-    for strategy in (Synchronous(batch_norm="synchronized"), Sharded(3), Pipeline(2)):
+    for strategy in (Synchronous(batch_norm="synchronized"), Sharded(3), Pipeline(2, micro_batches=2)):
         model = parallel.train(job(precision, **DEEP), strategy, 2, "simulation").checkpoint.model
         assert model["3.running_mean"].dtype == model["3.running_var"].dtype == np.float32
         assert str(model["3.weight"].dtype) == precision
