@@ -171,6 +171,23 @@ def test_the_running_statistics_of_batch_norm_are_float32(precision):
         assert str(model["3.weight"].dtype) == precision
 
 
+class Flipped(Dataset):
+    """Makes its samples when they are read, in float64."""
+
+    def __getitem__(self, index):
+        x, y = super().__getitem__(index)
+        return x[..., ::-1] * np.float64(1.1), y
+
+
+@pytest.mark.parametrize("precision", ["float32", *SIXTEEN])
+def test_samples_are_converted_and_those_of_a_dataset_with_its_own_getitem_too(precision):
+    own = Splits(*(Flipped(part.x.astype(np.float32), part.y) for part in blobs()))
+    plain = Splits(*(Dataset(*part[np.arange(len(part))]) for part in own))
+    runs = [parallel.train(job(precision, data=each), Synchronous(), 2, "simulation") for each in (own, plain)]
+    assert runs[0].digests == runs[1].digests
+    assert runs[0].checkpoint.data["x"] == ((5,), "float32")  # which new samples are prepared for
+
+
 # ---- what is learned ----
 
 
