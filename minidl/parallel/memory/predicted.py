@@ -276,45 +276,57 @@ class _Rank:
                 alive[key] = [(chunk, [kept.input])] if self._recomputes else [received, (chunk, kept.steps)]
             elif action.kind in "BI":
                 before = gradients.pop(chunk, None)
-                is_scattered = self._stage >= 2 and action == self._last[chunk]
                 for i in reversed(range(last + 3)):
+                    is_last = action == self._last[chunk]
                     now, buffers = [*others, (chunk, kept.steps[:i])], rest + self._gathered(min(i, last + 1), -1)
                     end = next((end for end in kept.outputs if end >= min(i, last)), None)
                     if end is not None:  # backward holds the output of a graph, and the gradient of that
                         now.append((chunk, [kept.outputs[end] * (i <= end)]))
                         buffers.append(Part(MESSAGES, "buffers", kept.outputs[end]))
-                    for mine in self._scattered(i, before) if is_scattered else [self._computed(chunk, i, before)]:
-                        yield _Moment("backward", now, [*gradients.items(), (chunk, mine)], buffers)
+                    if i == 0 or i - 1 in kept.outputs:  # ... and the gradient of its input
+                        buffers.append(Part(MESSAGES, "buffers", kept.outputs.get(i - 1, kept.input)))
+                    if i in kept.again:
+                        mine = self._computed(chunk, i + 1, before, is_last, is_between=True)
+                        recomputed = [*now, (chunk, [0] * i + [kept.again[i]])]
+                        yield _Moment("backward", recomputed, [*gradients.items(), (chunk, mine)], buffers)
+                    mine = self._computed(chunk, i, before, is_last)
+                    yield _Moment("backward", now, [*gradients.items(), (chunk, mine)], buffers)
                 if action.kind == "B":
-                    gradients[chunk] = mine
+                    gradients[chunk] = self._gradients[chunk]
                 else:
                     deferred[key] = kept.deferred
                     gradients |= {} if before is None else {chunk: before}
             else:
                 del deferred[key]
                 gradients[chunk] = self._gradients[chunk]
-        yield _Moment("update", [], [*gradients.items()], [])
+        own = [sum(share.own for share in chain(*self._buckets) if share.step == i) for i in range(last + 1)]
+        yield _Moment("update", [], [(0, own)] if self._stage >= 2 else [*gradients.items()], [])
 
-    def _computed(self, chunk: int, step: int, before: Sequence[int] | None) -> Sequence[int]:
-        """Gradients when backward has come down to this step, with those from earlier micro-batches."""
-        return [0] * step + self._gradients[chunk][step:] if before is None else before
+    def _computed(
+        self, chunk: int, step: int, before: Sequence[int] | None, is_last: bool, is_between: bool = False
+    ) -> list[int]:
+        """Gradients when backward has come down to this step, with those from earlier micro-batches.
 
-    def _scattered(self, step: int, before: Sequence[int] | None) -> list[list[int]]:
-        """The same, where buckets are scattered: when the last one that is complete begins to, and after that."""
-        done = [bucket for bucket in self._buckets if all(share.step >= step for share in bucket)]
-
-        def gradients(travelling: list[list[_Share]], with_rest: bool) -> list[int]:
-            numbers = [0] * len(self._gradients[0])
-            for bucket in self._buckets:
-                is_done, is_whole = bucket in done, bucket in travelling
-                for share in bucket:
-                    if is_done:
-                        numbers[share.step] += share.whole if is_whole else share.own
-                    elif before is not None or (with_rest and share.step >= step):
-                        numbers[share.step] += share.whole
+        In the last micro-batch buckets are scattered as soon as they are complete. The order within a step is unknown:
+        of the buckets that it completes, one may have waited for it, and the largest one may be on its way.
+        """
+        whole = self._gradients[chunk]
+        numbers = [0] * step + whole[step:] if before is None else [*before]
+        if not is_last or not self._stage:
             return numbers
-
-        return [gradients(done[-1:], False), gradients(done[-IN_FLIGHT:] if self._overlaps else [], True)]
+        done = [bucket for bucket in self._buckets if all(share.step >= step for share in bucket)]
+        here = [bucket for bucket in done if any(share.step == step for share in bucket) and not is_between]
+        travelling = done[-IN_FLIGHT:] if self._overlaps else []
+        if self._stage == 1:
+            for share in chain(*travelling):
+                numbers[share.step] += share.own
+            return numbers
+        travelling += [bucket for bucket in here if any(share.step > step for share in bucket)][:1]
+        travelling += sorted(here, key=_size)[-1:]
+        for bucket in done:
+            for share in bucket if bucket not in travelling else ():
+                numbers[share.step] += share.own - share.whole
+        return numbers
 
     def _gathered(self, step: int, towards: int) -> list[Part]:
         """The weights that stage 3 has gathered for this step, and those that travel for the next unit."""
@@ -323,6 +335,10 @@ class _Rank:
         after = min(self._unit_of[step] + towards, len(self._unit_bytes) - 1)  # after the last one, backward begins
         travelling = self._unit_bytes[after] if self._overlaps and after >= 0 else 0
         return [Part(GATHERED, "buffers", self._memory + travelling)]
+
+
+def _size(bucket: Sequence[_Share]) -> int:
+    return sum(share.whole for share in bucket)
 
 
 def _groups(strategy: Sharded, model: Module) -> list[list[Parameter]]:

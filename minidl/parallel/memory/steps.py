@@ -34,12 +34,14 @@ class Step(NamedTuple):
     run      computes its output
     stages   of the model
     is_end   whether the graph ends here: the next step begins with leaves
+    again    computes the output in backward, if that is to be done; None: the graph is kept
     """
 
     name: str
     run: Callable[[Any], Any]
     stages: Sequence[Stage]
     is_end: bool
+    again: Callable[[Any], Any] | None = None
 
     def tensors(self) -> list[Any]:
         """Its parameters and buffers, each once."""
@@ -47,7 +49,7 @@ class Step(NamedTuple):
 
     def kind(self) -> Any:
         """As `Stage.kind`."""
-        return [stage.kind() for stage in self.stages], self.is_end, getattr(self.run, "func", None)
+        return [stage.kind() for stage in self.stages], self.is_end, self.again is None
 
 
 class Kept(NamedTuple):
@@ -55,6 +57,7 @@ class Kept(NamedTuple):
 
     steps     by each of its steps, and by the loss
     outputs   of the steps where the graph ends
+    again     what there is besides while backward computes a step again
     received  of the stage before, until backward is done
     input     what the chunk began with; 0 for samples
     deferred  what is left of all that between I and W, where the schedule has them
@@ -62,6 +65,7 @@ class Kept(NamedTuple):
 
     steps: list[int]
     outputs: dict[int, int]
+    again: dict[int, int]
     received: int
     input: int
     deferred: int
@@ -87,7 +91,8 @@ def _segment(model: Module, stages: Sequence[Stage], first: int, recomputed: boo
     names = names_in(model)
     ends = dict.fromkeys(name_of(each, names) for each in (stages[0], stages[-1]))
     run = partial(run_stages, stages, first=first)
-    return Step(" to ".join(ends), partial(checkpoint, run) if recomputed else run, stages, is_end)
+    again = run if recomputed else None
+    return Step(" to ".join(ends), partial(checkpoint, run) if recomputed else run, stages, is_end, again)
 
 
 def chunk(model: Module, stages: Sequence[Stage], is_last: bool) -> list[Step]:
@@ -118,14 +123,20 @@ def kept(
         received = _size(arrays.new(inputs))
         of_steps: list[int] = []
         outputs: dict[int, int] = {}
+        again: dict[int, int] = {}
         kinds: list[Any] = []
         for i, step in enumerate(steps):
             kinds.append((step.kind(), [(each.shape, each.dtype) for each in _tensors(x)]))
             if not defer and len(kinds) > 2 and kinds[-1] == kinds[-2] == kinds[-3]:
                 of_steps.append(of_steps[-1])
-                outputs |= {i: outputs[i - 1]} if step.is_end else {}
+                for sizes in (outputs, again):
+                    sizes |= {i: sizes[i - 1]} if i - 1 in sizes else {}
                 continue
+            if step.again is not None:
+                again[i] = _size(KeptArrays([x, *left_out]).new(_tensors(step.again(x))))
             output = x = step.run(x)
+            if step is chunks[-1][-1] and step.again is not None:  # the model's output is there a second time
+                again[i] += _size([each.data for each in _tensors(x)])
             if step.is_end:
                 x, leaves = separate(output)
                 outputs[i] = sum(leaf.data.nbytes for leaf in leaves)
@@ -139,7 +150,7 @@ def kept(
         if defer and (outputs := [tensor for tensor in tensors_of(output) if tensor.requires_grad]):
             rest = backward(outputs, [shapes.empty(each.shape, each.dtype) for each in outputs], defer=True)
         given = sum(each.data.nbytes for each in inputs)
-        found.append(Kept(of_steps, outputs, received, given, 0 if rest is None else rest.nbytes))
+        found.append(Kept(of_steps, outputs, again, received, given, 0 if rest is None else rest.nbytes))
     return found
 
 
