@@ -58,6 +58,7 @@ from minidl.parallel.servers.parameter_server import (
 )
 from minidl.parallel.servers.partial_all_reduce import PartialAllReduce
 from minidl.parallel.servers.store import Store
+from minidl.parallel.sharded.offload import Offload
 from minidl.parallel.sharded.sharded import Sharded
 from minidl.parallel.strategy import Strategy
 from minidl.parallel.tensor.hybrid import Hybrid
@@ -82,6 +83,7 @@ __all__ = [
     "LocalSGD",
     "LockedParameterServer",
     "NonFiniteLoss",
+    "Offload",
     "OneShotAveraging",
     "ParallelPlan",
     "ParameterServer",

@@ -5,7 +5,7 @@ If the model is not split, the partition is the whole, and nothing here sends a 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import hypot
 from typing import Any
 
@@ -132,6 +132,15 @@ class Partition:
     def of_first_rank(self, value: int) -> int:
         """The value that the replica's first rank gives; all ranks of the replica call it."""
         return value if self._replica is None else int(self._replica.broadcast(value))
+
+    # Updates
+
+    def update(self, step: Callable[[], None]) -> None:
+        """Make one step of the optimizer and of the schedule; it may end later, see `finish_update`."""
+        step()
+
+    def finish_update(self) -> None:
+        """Return when the last update has been made."""
 
     # Gradients
 

@@ -65,6 +65,7 @@ class ScatteredGradients(GradientBuckets):
         self._order.restart()
         while self._travelling:
             self._arrive()
+        self._settle()
         users = self.comm.all_reduce(np.array(self._used, np.uint8), op="max", algorithm=self.algorithm)
         for parameter, is_used in zip(chain.from_iterable(self.buckets), users, strict=True):
             if not is_used:  # on any rank
@@ -84,21 +85,19 @@ class ScatteredGradients(GradientBuckets):
             while len(self._travelling) >= IN_FLIGHT:
                 self._arrive()
         is_hidden = self.overlap and i < len(self.buckets) - 1  # the last one begins when backward is done
-        wait = self._begin(whole, f"bucket {i}", is_hidden)
+        wait = self._begin(self.comm, whole, f"bucket {i}", is_hidden)
         self._travelling.append((group, whole if self._stage == 1 else None, wait))
 
-    def _begin(self, whole: Array, label: str, is_hidden: bool) -> Callable[[], Array]:
+    def _begin(self, comm: Communicator, whole: Array, label: str, is_hidden: bool) -> Callable[[], Array]:
         """Start the reduce-scatter; the function that is returned waits for this rank's range of the sum."""
         if self.algorithm == "ordered":
-            ranges = self.comm.all_to_all(split(whole, self.comm.size), async_op=is_hidden, label=label)
-            return lambda: self._in_order(ranges.wait() if is_hidden else ranges)
-        work: Any = self.comm.reduce_scatter(whole, async_op=is_hidden, label=label)
+            ranges = comm.all_to_all(split(whole, comm.size), async_op=is_hidden, label=label)
+            return lambda: _in_order(comm, ranges.wait() if is_hidden else ranges)
+        work: Any = comm.reduce_scatter(whole, async_op=is_hidden, label=label)
         return work.wait if is_hidden else lambda: work
 
-    def _in_order(self, ranges: list[Array]) -> Array:
-        for other in ranges[1:]:
-            self.comm.reduce_into(ranges[0], other)
-        return ranges[0]
+    def _settle(self) -> None:
+        """All sums have arrived."""
 
     def _arrive(self) -> None:
         """Wait for the bucket that has travelled longest, and give its sum to the slices."""
@@ -109,3 +108,9 @@ class ScatteredGradients(GradientBuckets):
             own[...] = total
             total = own
         set_gradient(list(group.slices.values()), total)
+
+
+def _in_order(comm: Communicator, ranges: list[Array]) -> Array:
+    for other in ranges[1:]:
+        comm.reduce_into(ranges[0], other)
+    return ranges[0]

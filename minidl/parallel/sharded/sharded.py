@@ -25,6 +25,7 @@ from minidl.parallel.job import Job
 from minidl.parallel.run.partition import Partition
 from minidl.parallel.run.session import Session
 from minidl.parallel.sharded.flat_group import FlatGroup
+from minidl.parallel.sharded.offload import Offload, OffloadedGradients, OffloadedShares
 from minidl.parallel.sharded.scattered_gradients import ScatteredGradients
 from minidl.parallel.sharded.shares import Shares
 from minidl.parallel.sharded.units import Units, cut_units
@@ -48,6 +49,8 @@ class Sharded(Synchronous):
                     3   ... and the weights. Each stage of the model (`nn.Stage`) with weights, or segment of
                         `nn.checkpointing`, is a unit. Its weights are gathered before its forward and again before its
                         backward, with `overlap` while the unit before it computes, and released after it
+        offload     an `Offload`: what the host keeps instead of the device; one node is enough for it. In a simulation,
+                    the nodes need two tiers of memory: `cluster.Simulation(memory=cluster.Memory(...))`
         bucket_mb   size of a bucket of gradients, in megabytes; each is divided among the nodes. Larger buckets make
                     fewer messages, and need more memory while they travel. In stage 3 a bucket is a unit's
         algorithm   "auto": gradients are summed round a ring; "ordered": in the order of the nodes, which gives the
@@ -77,6 +80,7 @@ class Sharded(Synchronous):
     """
 
     stage: int = 1
+    offload: Offload | None = field(default=None, kw_only=True)
     bucket_mb: float = field(default=1.0, kw_only=True)  # by name, so that Sharded(3) is stage 3
     algorithm: AllReduceAlgorithm = field(default="auto", kw_only=True)
     compressor: Compressor | None = field(default=None, init=False, repr=False)
@@ -91,6 +95,13 @@ class Sharded(Synchronous):
         stage = whole_number("Sharded: stage", self.stage, at_least=1, at_most=3)
         object.__setattr__(self, "stage", stage)
         one_of("Sharded: algorithm", self.algorithm, ("auto", "ordered"))
+        if not (self.offload is None or isinstance(self.offload, Offload)):
+            raise TypeError(f'Sharded: offload must be a parallel.Offload, such as Offload("optimizer"), got {self.offload!r}')
+        if stage < 3 and self.offload is not None and self.offload.what == "all":
+            raise ValueError(
+                f'Sharded: Offload("all") fetches the weights unit by unit, as stage 3 does: give stage=3, got {stage}, '
+                'or Offload("optimizer")'
+            )
 
     def check(self, job: Job, nodes: int) -> None:
         super().check(job, nodes)
@@ -124,13 +135,22 @@ class Sharded(Synchronous):
         nodes = mesh["dp"]
         if self.stage == 3:
             units = Units(model, nodes, self.overlaps(nodes))
-            return Shares(model, units.groups, nodes, units)
-        trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
-        return Shares(model, [FlatGroup(bucket, nodes) for bucket in fill(trained, self.bucket_mb * 1e6)], nodes)
+            groups = units.groups
+        else:
+            units, trained = None, [parameter for parameter in model.parameters() if parameter.requires_grad]
+            groups = [FlatGroup(bucket, nodes) for bucket in fill(trained, self.bucket_mb * 1e6)]
+        if self.offload is None:
+            return Shares(model, groups, nodes, units)
+        return OffloadedShares(model, groups, nodes, units, self.offload)
+
+    def overlaps(self, comm: Communicator) -> bool:
+        return super().overlaps(comm) if self.offload is None or self.overlap is not None else True
 
     def broadcast_weights(self, session: Session) -> None:
         if self.stage < 3:  # else each range has one owner
             super().broadcast_weights(session)
+        if isinstance(shares := shares_of(session), OffloadedShares):
+            shares.weights_changed()
 
     def _backward(self, session: Session, micro_batch: Batch) -> None:
         if self.stage == 3 and self.batch_norm == "local":
@@ -153,11 +173,11 @@ class Sharded(Synchronous):
 
     def gradients(self, session: Session) -> ScatteredGradients:
         shares = shares_of(session)
-        session.optimizer.after_step.append(shares.end_update)
         if isinstance(session.optimizer, LayerWise):
             session.optimizer.sum_over_ranks = shares.sum_over_ranks
         trained = [group for group in shares.groups if group.parameters[0].requires_grad]
-        gradients = ScatteredGradients(trained, session.comm, self.algorithm, self.overlaps(session.comm), self.stage)
+        settings = trained, session.comm, self.algorithm, self.overlaps(session.comm), self.stage
+        gradients = ScatteredGradients(*settings) if self.offload is None else OffloadedGradients(*settings, shares)
         shares.completed = gradients.completed
         return gradients
 

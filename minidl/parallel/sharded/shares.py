@@ -43,7 +43,8 @@ class Shares(Partition):
         self.counted = self._trained = [part for part in own.values() if part.requires_grad]
         self.names |= {part: self.names[whole] for whole, part in own.items()}
         self.held |= {self.names[part]: part for part in own.values()}
-        self._replica, self._rank = comm, comm.rank
+        self._replica = self._summing = comm
+        self._rank = comm.rank
         self._owners |= {self.names[whole]: ranks for group in groups for whole, ranks in group.owners().items()}
 
     def state_dict(self) -> dict[str, Array] | None:
@@ -65,6 +66,10 @@ class Shares(Partition):
     def examined(self) -> dict[str, Any]:
         return super().examined() if self.units is None else self.held
 
+    def update(self, step: Callable[[], None]) -> None:
+        step()
+        self.end_update()
+
     def end_update(self) -> None:
         """Drop the gradients, and give every replica the weights that the others have updated, if it keeps them."""
         for group in self.groups:
@@ -77,6 +82,5 @@ class Shares(Partition):
 
     def sum_over_ranks(self, squares: Mapping[Tensor, Sequence[float]]) -> dict[Tensor, list[float]]:
         """The sums, over the ranks, of what each has of some parameters; all have the same ones, in the same order."""
-        assert self._replica is not None
-        sums: Any = self._replica.all_reduce(np.array(list(squares.values())), algorithm="ordered")
+        sums: Any = self._summing.all_reduce(np.array(list(squares.values())), algorithm="ordered")
         return dict(zip(squares, sums.tolist(), strict=True))
