@@ -43,7 +43,7 @@ from minidl.cluster.calibrate import calibrate, plot_fit
 from minidl.cluster.comm import Communicator
 from minidl.cluster.cost.memory import Memory
 from minidl.cluster.cost.network import Network
-from minidl.cluster.device import Device, DeviceMemoryError
+from minidl.cluster.device import Device, DeviceError
 from minidl.cluster.diagnosis.errors import ClusterError, CollectiveMismatch, CommTimeout, Deadlock, RankFailed
 from minidl.cluster.faults import FaultPlan
 from minidl.cluster.group import ANY
@@ -71,7 +71,7 @@ __all__ = [
     "Communicator",
     "Deadlock",
     "Device",
-    "DeviceMemoryError",
+    "DeviceError",
     "DeviceUse",
     "Event",
     "FaultPlan",

@@ -19,8 +19,9 @@ from minidl.cluster.call_log import CallLog
 from minidl.cluster.call_site import call_site
 from minidl.cluster.channel import Channel
 from minidl.cluster.cost.formulas import fastest_all_reduce
+from minidl.cluster.cost.memory import Memory
 from minidl.cluster.cost.network import Network
-from minidl.cluster.device import Device
+from minidl.cluster.device import Device, DeviceError
 from minidl.cluster.diagnosis.errors import CollectiveMismatch
 from minidl.cluster.diagnosis.fingerprints import SAME, Fingerprint
 from minidl.cluster.engines.protocol import Endpoint, Pending
@@ -489,10 +490,15 @@ class Communicator:
         return self._owner.endpoint.network
 
     @property
+    def memory(self) -> Memory | None:
+        """The two tiers of memory of a simulated node, None if it has one; without limit on real engines."""
+        return self._owner.endpoint.memory
+
+    @property
     def device(self) -> Device:
-        """The device of this rank. Raises ValueError in a simulation whose nodes have only one tier of memory."""
-        if self._owner.endpoint.memory is None:
-            raise ValueError(
+        """The device of this rank. Raises DeviceError in a simulation whose nodes have one tier of memory."""
+        if self.memory is None:
+            raise DeviceError(
                 "the simulated nodes have one tier of memory, and no host to offload to: give "
                 "cluster.Simulation(memory=cluster.Memory(device=2e9, link=(10e-6, 16e9))), here 2 GB behind a link of "
                 "10 us and 16 GB/s"

@@ -12,8 +12,8 @@ from minidl.cluster.rank import DeviceUse, Rank
 from minidl.cluster.trace.recording import RECEIVE, SEND
 
 
-class DeviceMemoryError(MemoryError):
-    """A device does not have the bytes that it would have to hold."""
+class DeviceError(ValueError):
+    """A device has fewer bytes than it needs, or no host behind it."""
 
 
 class Device:
@@ -69,14 +69,8 @@ class Device:
         """A block whose computation the host does, at its own speed; others may compute on the device meanwhile."""
         return self._owner.endpoint.on_host()
 
-    @property
-    def is_limited(self) -> bool:
-        """Whether there is a limit to what it can hold."""
-        memory = self._owner.endpoint.memory
-        return memory is not None and memory.device < np.inf
-
     def holds(self, moment: str, parts: Mapping[str, int]) -> None:
-        """Count the bytes that the device holds now, by component. DeviceMemoryError if it does not have as many.
+        """Count the bytes that the device holds now, by component. DeviceError if it does not have as many.
 
         moment: names it in errors, and in `use`
         """
@@ -85,7 +79,7 @@ class Device:
             self.use.peak, self.use.at_peak, self.use.moment = total, dict(parts), moment
         if memory is not None and total > memory.device:
             listed = ", ".join(f"{name} {nbytes:,}" for name, nbytes in parts.items() if nbytes)
-            raise DeviceMemoryError(
+            raise DeviceError(
                 f"the device of rank {self._owner.endpoint.rank} needs {total:,} bytes {moment} ({listed}), and has "
                 f"{memory.device:,.0f}"
             )

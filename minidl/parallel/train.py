@@ -94,6 +94,7 @@ def train(
         CheckpointError  the checkpoint is missing, damaged or of another model
         NonFiniteLoss    the loss is infinite or nan
         OSError          the folder cannot be written
+        cluster.DeviceError   a device of `cluster.Memory` has too few bytes, or there is no host to offload to
         ClusterError     a rank failed for another reason
 
     >>> from minidl import data, nn, optim, parallel
@@ -169,11 +170,11 @@ def _listen(files: RunFolder, progress: Callable[[Progress], None] | None, rank:
 
 @contextmanager
 def _errors_as_they_are() -> Iterator[None]:
-    """Raise errors of the job or the disk as they are, not as the failure of a rank."""
+    """Raise errors of the job, the device or the disk as they are, not as the failure of a rank."""
     try:
         yield
     except cluster.ClusterError as error:
-        if isinstance(error.cause, (NonFiniteLoss, OSError)):
+        if isinstance(error.cause, (NonFiniteLoss, OSError, cluster.DeviceError)):
             raise error.cause from error
         raise
 

@@ -36,7 +36,12 @@ class ScatteredGradients(GradientBuckets):
         overlap    whether messages travel during backward
         stage      1: the parameters keep the gradients of this rank's samples until the update; 2 and 3: they are
                    released as soon as they have been sent, during backward; 3: when `completed` is called
+
+    Attributes
+        count      called at each bucket, as `DeviceBytes`
     """
+
+    count: Callable[..., None]
 
     def __init__(
         self, groups: Sequence[FlatGroup], comm: Communicator, algorithm: AllReduceAlgorithm, overlap: bool, stage: int
@@ -77,6 +82,7 @@ class ScatteredGradients(GradientBuckets):
         group, bucket = self._groups[i], self.buckets[i]
         self._used += [parameter.grad is not None for parameter in bucket]
         whole = gradient(bucket)
+        self.count("in backward", extra=whole.nbytes)
         if self._stage == 1:
             set_gradient(bucket, whole)
         else:
@@ -87,6 +93,11 @@ class ScatteredGradients(GradientBuckets):
         is_hidden = self.overlap and i < len(self.buckets) - 1  # the last one begins when backward is done
         wait = self._begin(self.comm, whole, f"bucket {i}", is_hidden)
         self._travelling.append((group, whole if self._stage == 1 else None, wait))
+
+    @property
+    def bytes_travelling(self) -> int:
+        """Bytes of the buckets that are released when they have been summed."""
+        return sum(group.nbytes for group, whole, _ in self._travelling if whole is None)
 
     def _begin(self, comm: Communicator, whole: Array, label: str, is_hidden: bool) -> Callable[[], Array]:
         """Start the reduce-scatter; the function that is returned waits for this rank's range of the sum."""

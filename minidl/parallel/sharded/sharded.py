@@ -24,6 +24,7 @@ from minidl.parallel.gradients.buckets import fill
 from minidl.parallel.job import Job
 from minidl.parallel.run.partition import Partition
 from minidl.parallel.run.session import Session
+from minidl.parallel.sharded.device_bytes import DeviceBytes
 from minidl.parallel.sharded.flat_group import FlatGroup
 from minidl.parallel.sharded.offload import Offload, OffloadedGradients, OffloadedShares
 from minidl.parallel.sharded.scattered_gradients import ScatteredGradients
@@ -146,6 +147,11 @@ class Sharded(Synchronous):
     def overlaps(self, comm: Communicator) -> bool:
         return super().overlaps(comm) if self.offload is None or self.overlap is not None else True
 
+    def run(self, session: Session) -> None:
+        super().run(session)
+        if session.comm.memory is not None:
+            session.record("device", session.comm.device.use)
+
     def broadcast_weights(self, session: Session) -> None:
         if self.stage < 3:  # else each range has one owner
             super().broadcast_weights(session)
@@ -161,9 +167,11 @@ class Sharded(Synchronous):
     def backward(self, session: Session, batch: Batch) -> None:
         shares = shares_of(session)
         if shares.units is None:
-            super().backward(session, batch)
+            loss = session.loss(batch)
+            shares.count("after forward", [loss])
+            loss.backward()
         else:
-            shares.units.forward_and_backward(session, batch, shares.completed)
+            shares.units.forward_and_backward(session, batch, shares.completed, shares.count)
 
     def predict(self, session: Session, x: Array) -> Tensor | None:
         units = shares_of(session).units
@@ -179,6 +187,7 @@ class Sharded(Synchronous):
         settings = trained, session.comm, self.algorithm, self.overlaps(session.comm), self.stage
         gradients = ScatteredGradients(*settings) if self.offload is None else OffloadedGradients(*settings, shares)
         shares.completed = gradients.completed
+        shares.count = gradients.count = DeviceBytes(session, shares, gradients, self.offload is None)
         return gradients
 
 

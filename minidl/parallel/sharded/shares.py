@@ -29,9 +29,11 @@ class Shares(Partition):
 
     Attributes
         completed   what units call when backward has completed gradients, as `ScatteredGradients.completed`
+        count       called when the rank holds much, as `DeviceBytes`
     """
 
     completed: Callable[[int], None]
+    count: Callable[..., None]
 
     def __init__(
         self, model: Module, groups: Sequence[FlatGroup], comm: Communicator, units: Units | None = None
@@ -68,6 +70,7 @@ class Shares(Partition):
 
     def update(self, step: Callable[[], None]) -> None:
         step()
+        self.count("at the update")
         self.end_update()
 
     def end_update(self) -> None:

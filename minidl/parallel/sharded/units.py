@@ -95,10 +95,13 @@ class Units:
         self._tied = {p: layout.users[0] for layout in trained if len(layout.users) > 1 for p in layout.parameters}
         self._completed = [sum(layout.users[0] >= unit for layout in trained) for unit in range(len(self._segments))]
 
-    def forward_and_backward(self, session: Session, batch: Batch, completed: Callable[[int], None]) -> None:
+    def forward_and_backward(
+        self, session: Session, batch: Batch, completed: Callable[[int], None], count: Callable[..., None]
+    ) -> None:
         """Compute the gradients of this node's samples; without samples, only gather with the others.
 
         completed: called after the backward of each unit, with the number of trained groups whose gradients are final.
+        count: called after each forward, as `DeviceBytes`.
         """
         n, has_samples = len(self._segments), len(batch.x) > 0
         units = self._gathered([*range(n), *reversed(range(n))])
@@ -113,6 +116,7 @@ class Units:
                 if unit == n - 1:
                     x = session.mean_loss(x, batch) * batch.weight
                 alive.append((x, inputs))
+                count("in forward", tensors_of(x))
         x = None  # backward releases the graphs, one unit after the other
         session.comm.mark("backward")
         earlier = {parameter: parameter.grad for parameter in self._tied}
