@@ -114,6 +114,13 @@ def train(
         float | None,
         Option(help="Speed of a simulated node, in floating-point operations per second; by default 1e9."),
     ] = None,
+    device_memory: Annotated[
+        str | None,
+        Option(
+            help="Memory of a simulated node's device, and the link to its host: 2MB@10us/16GB. For sharded:offload=..., "
+            "and to see whether a model fits."
+        ),
+    ] = None,
     imported: Import = None,
     out: Out = None,
     resume: Annotated[
