@@ -98,7 +98,9 @@ def run(
                 the_job,
                 strategy,
                 nodes=nodes,
-                on=engines.engine_of(on, engines.simulated_node(options["flops"] or engines.FLOPS_PER_S), memory=memory),
+                on=engines.engine_of(
+                    on, engines.simulated_node(options["flops"] or engines.FLOPS_PER_S), memory=memory
+                ),
                 network=engines.network_of(options["network"]),
                 folder=folder,
                 resume=resume,

@@ -73,7 +73,9 @@ def table(report: Report) -> Table:
         peak = max((use for each in uses for use in each), key=lambda use: use.peak)
         parts = ", ".join(f"{name} {bytes_text(nbytes)}" for name, nbytes in peak.at_peak.items() if nbytes)
         result.add_row("most on a device", f"{bytes_text(peak.peak)} {peak.moment}: {parts}")
-        result.add_row("its link to the host", f"{bytes_text(peak.fetched)} fetched, {bytes_text(peak.sent_back)} sent back")
+        result.add_row(
+            "its link to the host", f"{bytes_text(peak.fetched)} fetched, {bytes_text(peak.sent_back)} sent back"
+        )
     return result
 
 

@@ -32,7 +32,9 @@ class Memory:
         device = real_number("device (bytes)", self.device, above=0, at_most=math.inf, hint=hint)
         object.__setattr__(self, "device", device)
         if not (isinstance(self.link, tuple | list) and len(self.link) == 2):
-            raise TypeError(f"link must be (latency in seconds, bytes per second), such as (10e-6, 16e9), got {self.link!r}")
+            raise TypeError(
+                f"link must be (latency in seconds, bytes per second), such as (10e-6, 16e9), got {self.link!r}"
+            )
         latency = real_number("link: latency (seconds)", self.link[0], at_least=0)
         speed = real_number("link: bytes per second", self.link[1], above=0, at_most=math.inf, hint=hint)
         object.__setattr__(self, "link", (latency, speed))

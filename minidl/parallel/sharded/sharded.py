@@ -97,7 +97,9 @@ class Sharded(Synchronous):
         object.__setattr__(self, "stage", stage)
         one_of("Sharded: algorithm", self.algorithm, ("auto", "ordered"))
         if not (self.offload is None or isinstance(self.offload, Offload)):
-            raise TypeError(f'Sharded: offload must be a parallel.Offload, such as Offload("optimizer"), got {self.offload!r}')
+            raise TypeError(
+                f'Sharded: offload must be a parallel.Offload, such as Offload("optimizer"), got {self.offload!r}'
+            )
         if stage < 3 and self.offload is not None and self.offload.what == "all":
             raise ValueError(
                 f'Sharded: Offload("all") fetches the weights unit by unit, as stage 3 does: give stage=3, got {stage}, '

@@ -248,7 +248,7 @@ def test_units_are_fetched_while_the_one_before_computes(link):
     memory, strategy = cluster.Memory(link=link), Sharded(3, offload=Offload("all"))
     free, _ = timed(strategy, FREE)
     units = 2 * (LAYERS + 1)
-    begins = moments(free, "fetch", "receive")[: units]  # of unit k, when unit k - 1 begins to compute
+    begins = moments(free, "fetch", "receive")[:units]  # of unit k, when unit k - 1 begins to compute
     fetched = [e.nbytes for e in free.trace.events if e.operation == "fetch" and e.kind == "receive"][:units]
     sent = [e.nbytes for e in free.trace.events if e.operation == "send_back" and e.kind == "send"][: LAYERS + 1]
     ready = moments(free, "send_back", "send")
@@ -272,7 +272,11 @@ def test_units_are_fetched_while_the_one_before_computes(link):
         (lambda: Offload("weights"), ValueError, "Offload: what must be 'optimizer' or 'all', got 'weights'"),
         (lambda: Offload(delayed=1), TypeError, "Offload: delayed must be True or False, got 1"),
         (lambda: Offload("all", delayed=True), ValueError, 'needs Offload("optimizer", delayed=True)'),
-        (lambda: Sharded(2, offload="optimizer"), TypeError, 'offload must be a parallel.Offload, such as Offload("opt'),
+        (
+            lambda: Sharded(2, offload="optimizer"),
+            TypeError,
+            'offload must be a parallel.Offload, such as Offload("opt',
+        ),
         (lambda: Sharded(2, offload=Offload("all")), ValueError, "give stage=3, got 2"),
     ],
 )
