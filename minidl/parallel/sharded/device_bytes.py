@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from math import inf
 from typing import Any
 from weakref import ref
 
@@ -17,8 +16,6 @@ from minidl.parallel.sharded.shares import Shares
 class DeviceBytes:
     """Counts, when it is called, the arrays that are alive on the device of a rank of `Sharded`.
 
-    Without a limit, and without a host that keeps some of them, it does nothing.
-
     Parameters
         session    of the rank
         shares     its partition
@@ -31,8 +28,6 @@ class DeviceBytes:
 
     def __init__(self, session: Session, shares: Shares, gradients: ScatteredGradients, on_device: bool) -> None:
         self._session, self._shares, self._gradients, self._on_device = session, shares, gradients, on_device
-        memory = session.comm.memory
-        self._counts = memory is not None and (memory.device < inf or not on_device)
         self._kept: dict[int, ref[Array]] = {}  # the activations, as long as backward needs them
 
     def __call__(self, moment: str, outputs: Iterable[Any] = (), extra: int = 0) -> None:
@@ -43,8 +38,6 @@ class DeviceBytes:
             outputs  of a forward pass that keeps arrays for backward
             extra    bytes of a bucket that was filled
         """
-        if not self._counts:
-            return
         shares, seen = self._shares, set[int]()
 
         def new(arrays: Iterable[Array | None]) -> int:

@@ -8,6 +8,7 @@ from functools import partial
 
 from minidl.arguments import one_of
 from minidl.cluster.comm import Communicator
+from minidl.cluster.mesh import Mesh
 from minidl.cluster.work import Work
 from minidl.kernels import Array
 from minidl.nn import Module
@@ -63,9 +64,15 @@ class OffloadedShares(Shares):
     """Shares of which the host keeps and updates what `offload` says."""
 
     def __init__(
-        self, model: Module, groups: Sequence[FlatGroup], comm: Communicator, units: Units | None, offload: Offload
+        self,
+        model: Module,
+        mesh: Mesh[Communicator],
+        groups: Sequence[FlatGroup],
+        units: Units | None,
+        offload: Offload,
     ) -> None:
-        super().__init__(model, groups, comm, units)
+        super().__init__(model, mesh, groups, units)
+        comm = mesh["dp"]
         self._delayed, self._keeps_weights = offload.delayed, offload.what == "optimizer"
         comm.device  # noqa: B018  (raises where there is no host)
         self._lane, fetches = comm.split(0), comm.split(0)  # each goes on beside the program and the other one

@@ -38,10 +38,10 @@ class ScatteredGradients(GradientBuckets):
                    released as soon as they have been sent, during backward; 3: when `completed` is called
 
     Attributes
-        count      called at each bucket, as `DeviceBytes`
+        count      called at each bucket, as `DeviceBytes`; None: nothing is counted
     """
 
-    count: Callable[..., None]
+    count: Callable[..., None] | None = None
 
     def __init__(
         self, groups: Sequence[FlatGroup], comm: Communicator, algorithm: AllReduceAlgorithm, overlap: bool, stage: int
@@ -64,6 +64,10 @@ class ScatteredGradients(GradientBuckets):
         if self._is_last:
             self._order.release_until(count)
 
+    def end(self) -> None:
+        if self.overlap or self._stage > 1:  # those with samples have begun to send them, though they do not overlap
+            self._order.release_rest()
+
     def finish(self) -> None:
         self._is_last = False
         self._order.release_rest()
@@ -82,7 +86,8 @@ class ScatteredGradients(GradientBuckets):
         group, bucket = self._groups[i], self.buckets[i]
         self._used += [parameter.grad is not None for parameter in bucket]
         whole = gradient(bucket)
-        self.count("in backward", extra=whole.nbytes)
+        if self.count is not None:
+            self.count("in backward", extra=whole.nbytes)
         if self._stage == 1:
             set_gradient(bucket, whole)
         else:

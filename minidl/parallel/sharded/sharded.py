@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import math
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import ClassVar
 
@@ -18,18 +19,18 @@ from minidl.data.loader import Batch
 from minidl.kernels import Array
 from minidl.nn import Module, building
 from minidl.nn.checkpointing import check_stages
-from minidl.optim.layer_wise import LayerWise
 from minidl.parallel.data_parallel.synchronous import Synchronous
 from minidl.parallel.gradients.buckets import fill
 from minidl.parallel.job import Job
+from minidl.parallel.plan import ParallelPlan
 from minidl.parallel.run.partition import Partition
 from minidl.parallel.run.session import Session
 from minidl.parallel.sharded.device_bytes import DeviceBytes
 from minidl.parallel.sharded.flat_group import FlatGroup
 from minidl.parallel.sharded.offload import Offload, OffloadedGradients, OffloadedShares
 from minidl.parallel.sharded.scattered_gradients import ScatteredGradients
-from minidl.parallel.sharded.shares import Shares
-from minidl.parallel.sharded.units import Units, cut_units
+from minidl.parallel.sharded.shares import Shares, shares_of
+from minidl.parallel.sharded.units import Units, cut_units, units_of_model
 from minidl.tensor import Tensor
 
 
@@ -106,6 +107,9 @@ class Sharded(Synchronous):
                 'or Offload("optimizer")'
             )
 
+    def plan(self, job: Job, nodes: int) -> ParallelPlan:
+        return replace(super().plan(job, nodes), shard=self.stage)
+
     def check(self, job: Job, nodes: int) -> None:
         super().check(job, nodes)
         weights = sum(p.size for p in job.build_model().parameters() if p.requires_grad)
@@ -129,22 +133,27 @@ class Sharded(Synchronous):
     def build(self, job: Job, mesh: Mesh[Communicator]) -> Module:
         if self.stage < 3 or isinstance(job.model, Module):
             return super().build(job, mesh)
-        with building(partial(cut_units, mesh["dp"])):  # no node ever has more than one whole parameter besides
+        with building(partial(self._cut, mesh["dp"])):  # no node ever has more than one whole parameter besides
             model = job.build_model()
         return self.with_batch_norm(model, mesh)
+
+    def _cut(self, nodes: Communicator, model: Module) -> Module:
+        cut_units(nodes, units_of_model(model), [*model.parameters()])
+        return model
 
     def partition_of(self, model: Module, mesh: Mesh[Communicator] | None) -> Partition:
         assert mesh is not None  # it has no servers
         nodes = mesh["dp"]
         if self.stage == 3:
-            units = Units(model, nodes, self.overlaps(nodes))
+            names = {parameter: name for name, parameter in model.named_parameters()}
+            units = Units(units_of_model(model), names, nodes, self.overlaps(nodes))
             groups = units.groups
         else:
             units, trained = None, [parameter for parameter in model.parameters() if parameter.requires_grad]
             groups = [FlatGroup(bucket, nodes) for bucket in fill(trained, self.bucket_mb * 1e6)]
         if self.offload is None:
-            return Shares(model, groups, nodes, units)
-        return OffloadedShares(model, groups, nodes, units, self.offload)
+            return Shares(model, mesh, groups, units)
+        return OffloadedShares(model, mesh, groups, units, self.offload)
 
     def overlaps(self, comm: Communicator) -> bool:
         return super().overlaps(comm) if self.offload is None or self.overlap is not None else True
@@ -170,10 +179,11 @@ class Sharded(Synchronous):
         shares = shares_of(session)
         if shares.units is None:
             loss = session.loss(batch)
-            shares.count("after forward", [loss])
+            if shares.count is not None:
+                shares.count("after forward", [loss])
             loss.backward()
         else:
-            shares.units.forward_and_backward(session, batch, shares.completed, shares.count)
+            shares.units.forward_and_backward(session, batch)
 
     def predict(self, session: Session, x: Array) -> Tensor | None:
         units = shares_of(session).units
@@ -183,17 +193,13 @@ class Sharded(Synchronous):
 
     def gradients(self, session: Session) -> ScatteredGradients:
         shares = shares_of(session)
-        if isinstance(session.optimizer, LayerWise):
-            session.optimizer.sum_over_ranks = shares.sum_over_ranks
+        shares.serve(session.optimizer)
         trained = [group for group in shares.groups if group.parameters[0].requires_grad]
         settings = trained, session.comm, self.algorithm, self.overlaps(session.comm), self.stage
         gradients = ScatteredGradients(*settings) if self.offload is None else OffloadedGradients(*settings, shares)
-        shares.completed = gradients.completed
-        shares.count = gradients.count = DeviceBytes(session, shares, gradients, self.offload is None)
+        memory = session.comm.memory
+        if memory is not None and (self.offload is not None or memory.device < math.inf):
+            shares.count = gradients.count = DeviceBytes(session, shares, gradients, self.offload is None)
+        if shares.units is not None:
+            shares.units.completed[0], shares.units.count = gradients.completed, shares.count
         return gradients
-
-
-def shares_of(session: Session) -> Shares:
-    """The session's partition, which is one into shares."""
-    assert isinstance(session.partition, Shares)
-    return session.partition
