@@ -26,10 +26,11 @@ ADDED: dict[str, Any] = {
     "optimizer": None,
     "flops": None,
     "device_memory": None,
+    "precision": None,
 }
 """Options that checkpoints of earlier versions lack, with what those versions used (momentum: the model's own)."""
 
-MAY_CHANGE = ("epochs", "nodes", "strategy", "algorithm", "bucket_mb")
+MAY_CHANGE = ("epochs", "nodes", "strategy", "algorithm", "bucket_mb", "precision")
 """Options that may differ in a resumed run: how long and how to train, but not what."""
 
 

@@ -93,6 +93,9 @@ class OffloadedShares(Shares):
             else:
                 group.of_device[...] = group.of_rank
 
+    def agree(self, mine: bool) -> bool:
+        return all(self._summing.all_gather(mine))  # as part of the update
+
     def update(self, step: Callable[[], None]) -> None:
         def on_host(inside: Communicator) -> None:
             self._summing = inside

@@ -118,6 +118,11 @@ class Sharded(Synchronous):
                 f"Sharded divides the weights among the nodes, and {nodes} nodes are more than the {weights} weights "
                 f"that are trained: use at most {weights} nodes"
             )
+        if job.precision == "float16" and self.offload is not None and self.offload.delayed:
+            raise ValueError(
+                "Sharded: in float16 an update decides by which factor the next loss is scaled, which a delayed one does "
+                'too late: choose precision="bfloat16", or Offload(delayed=False)'
+            )
         if self.stage == 3:
             try:
                 model = job.build_held(lambda model: ())

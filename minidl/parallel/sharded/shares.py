@@ -130,6 +130,9 @@ class Shares(Partition):
                 for parameter in group.parameters:
                     parameter.increment_version()
 
+    def agree(self, mine: bool) -> bool:
+        return all(self._counting.all_gather(mine))
+
     def sum_over_ranks(self, squares: Mapping[Tensor, Sequence[float]]) -> dict[Tensor, list[float]]:
         """The sums, over the replicas, of what each has of some parameters: the same ones, in the same order."""
         sums: Any = self._summing.all_reduce(np.array(list(squares.values())), algorithm="ordered")
