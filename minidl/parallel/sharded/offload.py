@@ -12,6 +12,7 @@ from minidl.cluster.mesh import Mesh
 from minidl.cluster.work import Work
 from minidl.kernels import Array
 from minidl.nn import Module
+from minidl.optim import Optimizer
 from minidl.parallel.gradients.flat_vector import set_gradient
 from minidl.parallel.sharded.flat_group import FlatGroup
 from minidl.parallel.sharded.scattered_gradients import ScatteredGradients
@@ -79,6 +80,14 @@ class OffloadedShares(Shares):
         for group in groups:
             group.move_to_host(fetches, self._keeps_weights)
         self._begun: Work | None = None  # the last update
+
+    def serve(self, optimizer: Optimizer) -> None:
+        super().serve(optimizer)
+        if self._delayed and any(p not in self.names for group in optimizer.param_groups for p in group["params"]):
+            raise ValueError(
+                "Offload: a delayed update is one of the model's parameters, but the optimizer has others, such as those "
+                "of the loss: give Offload(delayed=False)"
+            )
 
     def load_state_dict(self, state: Mapping[str, Array]) -> None:
         super().load_state_dict(state)

@@ -91,6 +91,7 @@ class Sharded(Synchronous):
     batch_norm: str = field(default="local", kw_only=True)
     is_resumable: ClassVar[bool] = True
     resumes_from: ClassVar[str] = "checkpoint"
+    counts_device: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -165,7 +166,7 @@ class Sharded(Synchronous):
 
     def run(self, session: Session) -> None:
         super().run(session)
-        if session.comm.memory is not None:
+        if shares_of(session).count is not None:
             session.record("device", session.comm.device.use)
 
     def broadcast_weights(self, session: Session) -> None:

@@ -91,14 +91,26 @@ def test_layers_with_statistics_and_a_gpt_are_trained_with_offload():
             assert report.digests == truth.digests
 
 
+@pytest.mark.parametrize("precision", ["bfloat16", "float16"])
+def test_in_sixteen_bits_the_host_keeps_the_masters_and_the_bits_are_those_of_synchronous(precision):
+    job = small_job(data=partial(blobs, dtype="float32"), optimizer=adamw, precision=precision, clip_norm=0.4)
+    truth = parallel.train(job, Synchronous(algorithm="ordered"), 2, "simulation")
+    for stage, what in WAYS:
+        report = parallel.train(job, Sharded(stage, offload=Offload(what), algorithm="ordered"), 2, engine())
+        assert report.digests == truth.digests
+        device = report.recorded["device"][0][0].at_peak
+        assert device["optimizer"] == 0 < device["weights"]
+
+
 def test_a_run_goes_on_with_and_without_offload(tmp_path):
     job, longer = small_job(optimizer=adamw, epochs=1), small_job(optimizer=adamw, epochs=3)
     truth = parallel.train(longer, Synchronous(algorithm="ordered"), 2, "simulation")
     strategies = [Synchronous(algorithm="ordered")]
     strategies += [Sharded(stage, offload=Offload(what), algorithm="ordered") for stage, what in WAYS]
     for first, then in pairwise([*strategies, strategies[0]]):
-        parallel.train(job, first, 2, engine(), folder=tmp_path)
-        report = parallel.train(longer, then, 2, engine(), resume=tmp_path / "checkpoint.npz")
+        on = [engine() if isinstance(strategy, Sharded) else "simulation" for strategy in (first, then)]
+        parallel.train(job, first, 2, on[0], folder=tmp_path)
+        report = parallel.train(longer, then, 2, on[1], resume=tmp_path / "checkpoint.npz")
         assert report.digests == truth.digests
     delayed = Sharded(2, offload=Offload(delayed=True))
     whole = parallel.train(longer, delayed, 2, engine())
@@ -152,9 +164,14 @@ def test_a_device_holds_the_bytes_of_the_formulas(nodes):
     assert state == {"weights": ragged(own + UNIT, abs=200), "optimizer": 0}
 
 
+@pytest.mark.parametrize(("precision", "number"), [("float32", 4), ("bfloat16", 2)])
 @pytest.mark.parametrize("nodes", [1, 3])
-def test_the_link_carries_weights_and_gradients_once_and_weights_twice_if_the_host_keeps_them(nodes):
-    updates, whole, slack = 3, 4 * PSI, 4 * 2 * LAYERS
+def test_the_link_carries_weights_and_gradients_once_and_weights_twice_if_the_host_keeps_them(nodes, precision, number):
+    updates, whole, slack = 3, number * PSI, number * 2 * LAYERS
+
+    def use_of(strategy, nodes):
+        return parallel.train(deep_job(precision=precision), strategy, nodes, engine()).recorded["device"][0][0]
+
     for delayed in (False, True):
         use = use_of(Sharded(2, offload=Offload(delayed=delayed)), nodes)
         assert use.fetched == pytest.approx(updates * whole / nodes, abs=updates * slack)
@@ -284,6 +301,32 @@ def test_an_offload_that_cannot_be_is_refused(make, error, text):
     with pytest.raises(error) as refused:
         make()
     assert text in str(refused.value)
+
+
+def with_scale(parameters):
+    return optim.SGD([*parameters, SCALE], lr=0.1)
+
+
+SCALE = nn.Parameter(np.array(1.3))
+
+
+def test_a_delayed_update_of_what_the_host_and_the_device_both_change_is_refused():
+    delayed = Sharded(2, offload=Offload(delayed=True))
+    with pytest.raises(ValueError, match="in float16 an update decides by which factor the next loss is scaled"):
+        parallel.train(small_job(precision="float16"), delayed, 1, engine())
+    with pytest.raises(cluster.RankFailed, match="the optimizer has others, such as those of the loss"):
+        parallel.train(small_job(optimizer=with_scale), delayed, 1, engine())
+
+
+def test_a_strategy_that_does_not_count_a_device_is_refused_on_one():
+    with pytest.raises(ValueError, match=r"Synchronous does not count the bytes of a device.*Sharded\(stage=1\)"):
+        parallel.train(small_job(), Synchronous(), 2, engine())
+
+
+def test_the_timeline_of_a_run_whose_forward_waits_for_weights_shows_whole_steps():
+    report, seconds = timed(Sharded(3, offload=Offload("all")), LINKS[1])
+    start, end = report.timeline(steps=2).axes[0].get_xlim()  # in milliseconds
+    assert end - start == pytest.approx(2e3 * seconds / 3, rel=0.01)
 
 
 @pytest.mark.parametrize("nodes", [1, 2])
