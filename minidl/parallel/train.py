@@ -116,8 +116,8 @@ def train(
     plan = plan_of(strategy, here, nodes)
     if getattr(on, "memory", None) is not None and not strategy.counts_device:
         raise ValueError(
-            f"{type(strategy).__name__} does not count the bytes of a device: leave out Simulation(memory=), or train by "
-            "Sharded(stage=1), which on one node does what Serial() does"
+            f"{type(strategy).__name__} does not count the bytes of a device: leave out the memory of the "
+            "simulation, or train by Sharded(stage=1), which on one node does what Serial does"
         )
     timed = here if deadline is None else job  # what is built once cannot be copied to a rank
     _by_the_deadline(deadline, partial(strategy.check, timed, nodes))

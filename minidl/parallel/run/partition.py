@@ -221,7 +221,9 @@ class Partition:
         gathered: dict[str, Any] = {}
         for name, owners in self._owners.items():
             if self._rank == 0:
-                pieces = [self._with_shard(value_of, name) if rank == 0 else self._replica.recv(rank) for rank in owners]
+                pieces = [
+                    self._with_shard(value_of, name) if rank == 0 else self._replica.recv(rank) for rank in owners
+                ]
                 if (value := joined(pieces)) is not None:
                     gathered[name] = value
             elif self._rank in owners:

@@ -39,9 +39,13 @@ class Offload:
     Not delayed, the weights have the bits of those without offload.
 
     Notes
-        Bytes for each weight in float32 that a device of N holds, gradients under way aside: 4 ("optimizer", stages 1
-        and 2), 4 / N ("optimizer", stage 3), and 0 ("all"); the largest unit and the one on its way come on top in
-        stage 3. Bytes for each weight over the link in a minibatch: 4 / N to the host; 4 / N, or 8 / N by "all", back.
+        b are the bytes of a weight, N the nodes. For each weight a device holds b ("optimizer", stages 1 and 2), b / N
+        ("optimizer", stage 3) or 0 ("all"). Within a step come buckets of gradients, as in `Sharded`, and in stage 3
+        the largest unit and the one on its way. Over the link go, for each weight and minibatch, b / N bytes to the
+        host, and back b / N, or 2 b / N by "all".
+        With gradients that take C to compute, an update of U, a transfer of S for the last bucket and of V for all
+        weights, a minibatch by "optimizer" takes C + S + U + V, and max(C + S, U) + V if it is delayed, where the link
+        has sent each other bucket before the next one is ready.
 
     References
         Ren et al., ZeRO-Offload: democratizing billion-scale model training (arXiv:2101.06840), sections 3 to 5.
@@ -56,8 +60,8 @@ class Offload:
             raise TypeError(f"Offload: delayed must be True or False, got {self.delayed!r}")
         if self.delayed and self.what == "all":
             raise ValueError(
-                'Offload: with "all" the device fetches the weights while they would be updated, so delayed=True needs '
-                'Offload("optimizer", delayed=True)'
+                'Offload: with "all" the device fetches the weights while a delayed update would change them: give '
+                '"optimizer", or leave out delayed'
             )
 
 
@@ -86,7 +90,7 @@ class OffloadedShares(Shares):
         if self._delayed and any(p not in self.names for group in optimizer.param_groups for p in group["params"]):
             raise ValueError(
                 "Offload: a delayed update is one of the model's parameters, but the optimizer has others, such as those "
-                "of the loss: give Offload(delayed=False)"
+                "of the loss: leave out delayed"
             )
 
     def load_state_dict(self, state: Mapping[str, Array]) -> None:

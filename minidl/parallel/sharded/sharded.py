@@ -104,8 +104,8 @@ class Sharded(Synchronous):
             )
         if stage < 3 and self.offload is not None and self.offload.what == "all":
             raise ValueError(
-                f'Sharded: Offload("all") fetches the weights unit by unit, as stage 3 does: give stage=3, got {stage}, '
-                'or Offload("optimizer")'
+                'Sharded: an Offload of "all" fetches the weights unit by unit, as stage 3 does: give stage=3, got '
+                f'{stage}, or an Offload of the "optimizer"'
             )
 
     def plan(self, job: Job, nodes: int) -> ParallelPlan:
@@ -122,7 +122,7 @@ class Sharded(Synchronous):
         if job.precision == "float16" and self.offload is not None and self.offload.delayed:
             raise ValueError(
                 "Sharded: in float16 an update decides by which factor the next loss is scaled, which a delayed one does "
-                'too late: choose precision="bfloat16", or Offload(delayed=False)'
+                'too late: choose precision="bfloat16", or leave out delayed'
             )
         if self.stage == 3:
             try:
