@@ -45,18 +45,25 @@ class Device:
         self.use: DeviceUse = owner.device_use
 
     def fetch(self, x: Array, out: Array | None = None) -> Array:
-        """Copy an array of the host to the device; into `out` if that is given."""
-        self.use.fetched += x.nbytes
+        """Copy an array of the host to the device; into `out`, of the same shape and dtype, if that is given."""
         return self._transfer(x, out, RECEIVE)
 
     def send_back(self, x: Array) -> Array:
         """Copy an array of the device to the host."""
-        self.use.sent_back += x.nbytes
         return self._transfer(x, None, SEND)
 
     def _transfer(self, x: Array, out: Array | None, kind: int) -> Array:
-        owner = self._owner
-        owner.enter("fetch" if kind == RECEIVE else "send_back", "host")
+        owner, operation = self._owner, "fetch" if kind == RECEIVE else "send_back"
+        owner.enter(operation, "host", x, out)
+        if not isinstance(x, np.ndarray):
+            raise TypeError(f"{operation} transfers an array, got {type(x).__name__}: give np.asarray(x)")
+        if out is not None and (out.shape, out.dtype) != (x.shape, x.dtype):
+            raise ValueError(
+                f"{operation}: out must have the shape {x.shape} and the dtype {x.dtype} of the array, got {out.shape} "
+                f"and {out.dtype}"
+            )
+        self.use.fetched += x.nbytes * (kind == RECEIVE)
+        self.use.sent_back += x.nbytes * (kind == SEND)
         began = owner.endpoint.transfer(x.nbytes, kind == RECEIVE)
         copied = x.copy() if out is None else out
         if out is not None:

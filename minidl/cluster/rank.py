@@ -74,8 +74,8 @@ class Rank:
         self.endpoint = endpoint
         self.recorder = recorder
         self.faults = faults
-        self.in_flight = InFlight() if program is None else program.in_flight
-        self.device_use = DeviceUse() if program is None else program.device_use
+        self.in_flight: InFlight = InFlight() if program is None else program.in_flight
+        self.device_use: DeviceUse = DeviceUse() if program is None else program.device_use
         self.until: Interruptible | None = None  # the block of `comm.until` that the program is in
         self.leave: Callable[[], None] = recorder.leave if faults is None else self._leave_with_faults
         """The communicator call has ended."""

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from minidl import cluster, kernels
+from minidl import Tensor, cluster, kernels
 from minidl.cluster.trace.bars import bars
 from minidl.cluster.trace.recording import HOST
 
@@ -60,6 +60,33 @@ def test_what_is_fetched_is_a_copy_or_fills_an_array():
     shared, is_out, equal, seconds = simulated(program).results[0]
     assert (shared, is_out, equal) == (False, True, True)
     assert seconds == pytest.approx(3.0, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("transfer", "error", "text"),
+    [
+        (lambda device: device.fetch(3.5), TypeError, "fetch transfers an array, got float"),
+        (lambda device: device.send_back(Tensor(X)), TypeError, "send_back takes an array, not a Tensor"),
+        (lambda device: device.fetch(X, out=np.empty((3, X.size), np.float32)), ValueError, "out must have the shape"),
+        (lambda device: device.fetch(X, out=np.empty(X.size)), ValueError, "got (27000,) and float64"),
+    ],
+)
+def test_what_cannot_be_transferred_is_refused(transfer, error, text):
+    with pytest.raises(cluster.RankFailed) as refused:
+        simulated(lambda comm: transfer(comm.device))
+    assert isinstance(refused.value.cause, error)
+    assert text in str(refused.value.cause)
+
+
+def test_an_array_that_is_being_reduced_cannot_be_transferred():
+    def program(comm):
+        x = np.ones(50_000)
+        work = comm.all_reduce(x, async_op=True)
+        with pytest.raises(RuntimeError, match="send_back uses an array that all_reduce at .* still writes"):
+            comm.device.send_back(x)
+        work.wait()
+
+    simulated(program, nodes=2)
 
 
 def test_the_host_works_at_its_own_speed_and_beside_the_program():
@@ -121,7 +148,7 @@ def test_a_simulated_node_has_one_tier_unless_a_memory_is_given():
         return comm.memory is None or comm.device
 
     assert cluster.launch(program, nodes=1, on="simulation").results == [True]
-    with pytest.raises(cluster.RankFailed, match="have one tier of memory.*Simulation.memory="):
+    with pytest.raises(cluster.RankFailed, match=r"have one tier of memory.*Simulation\(memory="):
         cluster.launch(lambda comm: comm.device, nodes=1, on="simulation")
 
 

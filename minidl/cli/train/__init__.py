@@ -126,8 +126,8 @@ def train(
     device_memory: Annotated[
         str | None,
         Option(
-            help="Memory of a simulated node's device, and the link to its host: 2MB@10us/16GB. For sharded:offload=..., "
-            "and to see whether a model fits."
+            help="Memory of a simulated node's device, and the link to its host: 2MB@10us/16GB. For --strategy "
+            "sharded, with offload or without."
         ),
     ] = None,
     imported: Import = None,

@@ -64,7 +64,8 @@ def completed(options: Options) -> tuple[Options, parallel.Strategy, dict[str, f
         engines.memory_of(options["device_memory"])
     elif options["on"] == "simulation" and getattr(strategy, "offload", None) is not None:
         raise ValueError(
-            "offload needs a host behind the device: give --device-memory SIZE@LINK, such as --device-memory 2MB@10us/16GB"
+            "offload needs a host behind the device: give --device-memory SIZE@LINK, such as "
+            "--device-memory 2MB@10us/16GB"
         )
     one_of("--algorithm", algorithm, ("auto", *ALL_REDUCE))
     real_number("--bucket-mb", bucket_mb, above=0)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from minidl.arguments import one_of
+from minidl.cluster.algorithm import AllReduceAlgorithm
 from minidl.cluster.comm import Communicator
 from minidl.cluster.mesh import Mesh
 from minidl.cluster.work import Work
@@ -89,8 +90,8 @@ class OffloadedShares(Shares):
         super().serve(optimizer)
         if self._delayed and any(p not in self.names for group in optimizer.param_groups for p in group["params"]):
             raise ValueError(
-                "Offload: a delayed update is one of the model's parameters, but the optimizer has others, such as those "
-                "of the loss: leave out delayed"
+                "Offload: a delayed update is one of the model's parameters, but the optimizer has others, such as "
+                "those of the loss: leave out delayed"
             )
 
     def load_state_dict(self, state: Mapping[str, Array]) -> None:
@@ -136,7 +137,13 @@ class OffloadedGradients(ScatteredGradients):
     """Gradient buckets whose sums the host gets."""
 
     def __init__(
-        self, groups: Sequence[FlatGroup], comm: Communicator, algorithm: str, overlap: bool, stage: int, shares: Shares
+        self,
+        groups: Sequence[FlatGroup],
+        comm: Communicator,
+        algorithm: AllReduceAlgorithm,
+        overlap: bool,
+        stage: int,
+        shares: Shares,
     ) -> None:
         super().__init__(groups, comm, algorithm, overlap, stage)
         self._lane, self._shares = comm.split(0), shares
@@ -144,7 +151,10 @@ class OffloadedGradients(ScatteredGradients):
 
     def _begin(self, comm: Communicator, whole: Array, label: str, is_hidden: bool) -> Callable[[], Array]:
         begin = partial(super()._begin, whole=whole, label=label, is_hidden=False)
-        return self._lane.background(lambda inside: inside.device.send_back(begin(inside)())).wait
+        begun = self._lane.background(lambda inside: inside.device.send_back(begin(inside)()))
+        if not is_hidden:
+            begun.wait()
+        return begun.wait
 
     def _arrive(self) -> None:
         group, _, wait = self._travelling.popleft()

@@ -121,8 +121,8 @@ class Sharded(Synchronous):
             )
         if job.precision == "float16" and self.offload is not None and self.offload.delayed:
             raise ValueError(
-                "Sharded: in float16 an update decides by which factor the next loss is scaled, which a delayed one does "
-                'too late: choose precision="bfloat16", or leave out delayed'
+                "Sharded: in float16 an update decides by which factor the next loss is scaled, which a delayed one "
+                'does too late: choose precision="bfloat16", or leave out delayed'
             )
         if self.stage == 3:
             try:

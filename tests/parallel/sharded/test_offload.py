@@ -9,7 +9,7 @@ import pytest
 
 from minidl import cluster, nn, optim, parallel
 from minidl.parallel import Offload, Sharded, Strategy, Synchronous
-from tests.parallel.jobs import blobs, momentum_sgd, normalized, small_job, two_groups, two_layers, weights
+from tests.parallel.jobs import blobs, normalized, small_job, two_groups, weights
 from tests.parallel.sharded.test_sharded import Tied, adamw, small_gpt, tokens
 
 pytestmark = pytest.mark.timeout(120)
