@@ -221,10 +221,8 @@ class Partition:
         gathered: dict[str, Any] = {}
         for name, owners in self._owners.items():
             if self._rank == 0:
-                pieces = [
-                    self._with_shard(value_of, name) if rank == 0 else self._replica.recv(rank) for rank in owners
-                ]
-                if (value := joined(pieces)) is not None:
+                own_and_others = (self._replica.recv(r) if r else self._with_shard(value_of, name) for r in owners)
+                if (value := joined([*own_and_others])) is not None:
                     gathered[name] = value
             elif self._rank in owners:
                 self._replica.send(self._with_shard(value_of, name), 0)
