@@ -85,7 +85,8 @@ class Hybrid(Pipeline):
                   checked: it must treat every feature by itself and draw no random numbers, so it must call neither
                   F.softmax nor F.dropout
         sequence  True: between sharded layers, each node along "tp" has a slice of the positions: norms and dropout
-                  are computed once instead of tp times, for the same number of words in messages
+                  are computed once instead of tp times, for the same number of words in messages; a quarter more
+                  with recompute="selective", which keeps slices alone, so that activations are divided by tp
         shard     what the replicas share out among them instead of keeping copies, as in `Sharded(stage=)`: 1, the
                   optimizer's state; 2, gradients too; 3, weights too; None: nothing
         axes      order of the axes in the mesh, outermost first. Nodes along the last one have consecutive ranks, so
