@@ -89,7 +89,7 @@ class ScatteredGradients(GradientBuckets):
         is_over = self._stage == 3 and not is_hidden  # its weights are not needed again, and give it their memory
         whole = gradient(bucket, group.weights if is_over and group.weights.size else None)
         if self.count is not None:
-            self.count("in backward", [whole])
+            self.count("in backward", filled=[whole])
         if self._stage == 1:
             set_gradient(bucket, whole)
         else:
