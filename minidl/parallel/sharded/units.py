@@ -260,7 +260,7 @@ class Units:
         travelling = self._gather(order[0])
         for here, after in zip(order, [*order[1:], None], strict=True):
             while travelling:
-                travelling.pop(0)()  # keeps no copy of the weights
+                travelling.pop(0)()  # and forget what has arrived
             if after is not None and self._overlap:
                 travelling = self._gather(after)
             yield here
