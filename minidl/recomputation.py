@@ -80,8 +80,8 @@ def checkpoint(function: Callable[..., _T], *inputs: Any) -> _T:
     return replaced
 
 
-on_recomputed: ContextVar[Callable[[], None] | None] = ContextVar("minidl_on_recomputed", default=None)
-"""Called when a call has been repeated, and all that it keeps for backward is there; None: nothing."""
+on_recomputed: ContextVar[Callable[[list[Tensor]], None] | None] = ContextVar("minidl_on_recomputed", default=None)
+"""Called with the outputs of a call that has been repeated, when all that it keeps for backward is there."""
 
 
 class Recomputation:
@@ -110,7 +110,7 @@ class Recomputation:
             arguments, leaves = self.arguments()
             outputs = [output for output in tensors_in(self._function(*arguments)) if output.requires_grad]
             if (look := on_recomputed.get()) is not None:
-                look()
+                look(outputs)
             return outputs, leaves
 
     def gradients(

@@ -119,7 +119,7 @@ class _Watch:
 
     def __enter__(self) -> Self:
         self._session.comm.watch(self._look)
-        self._token = on_recomputed.set(partial(self._look, "recomputation", "recomputed"))
+        self._token = on_recomputed.set(lambda _: self._look("recomputation", "recomputed"))
         for parameter in self._session.parameters:
             parameter.register_post_accumulate_grad_hook(lambda parameter: self._look("leaf", "gradient"))
         if self._traces:

@@ -81,7 +81,7 @@ def test_a_model_of_175_billion_parameters_takes_some_megabytes():
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 60e6
-    assert sum(ranks[rank].by_component["weights"] for rank in range(32)) == pytest.approx(175e9 * 4, rel=0.02)
+    assert sum(ranks[rank].by_component["weights"] for rank in range(32)) == pytest.approx(179.8e9 * 4, rel=0.001)  # the tied one twice
 
 
 def test_optimizer_states_are_those_that_the_optimizer_makes():
