@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
 from itertools import compress
 from math import prod
 from typing import Any, TypeVar
@@ -15,6 +14,7 @@ from minidl import kernels, random
 from minidl.from_pytorch import explains_options
 from minidl.functional.one_type import autocast_dtype
 from minidl.grad_mode import enable_grad, is_grad_enabled, recomputing
+from minidl.kept_arrays import look_at_memory
 from minidl.kernels import Array, counting
 from minidl.tape import Node, clock, node_of, walk
 from minidl.tensor import Tensor, record
@@ -80,10 +80,6 @@ def checkpoint(function: Callable[..., _T], *inputs: Any) -> _T:
     return replaced
 
 
-on_recomputed: ContextVar[Callable[[], None] | None] = ContextVar("minidl_on_recomputed", default=None)
-"""Called when a call has been repeated, and all that it keeps for backward is there; None: nothing."""
-
-
 class Recomputation:
     """A call that can be repeated with the random numbers and the autocast type of the first time.
 
@@ -109,8 +105,7 @@ class Recomputation:
         with self._as_before(), enable_grad():
             arguments, leaves = self.arguments()
             outputs = [output for output in tensors_in(self._function(*arguments)) if output.requires_grad]
-            if (look := on_recomputed.get()) is not None:
-                look()
+            look_at_memory("recomputed")
             return outputs, leaves
 
     def gradients(

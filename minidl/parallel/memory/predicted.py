@@ -303,7 +303,10 @@ class _Rank:
                 before = gradients.pop(chunk, None)
                 for i in reversed(range(last + 3)):
                     is_last = action == self._last[chunk]
-                    now, buffers = [*others, (chunk, kept.steps[:i])], [*rest, *self._gathered(chunk, min(i, last + 1), -1, after)]
+                    now, buffers = (
+                        [*others, (chunk, kept.steps[:i])],
+                        [*rest, *self._gathered(chunk, min(i, last + 1), -1, after)],
+                    )
                     end = next((end for end in kept.outputs if end >= min(i, last)), None)
                     if end is not None:  # backward holds the output of a graph, and the gradient of that
                         now.append((chunk, [kept.outputs[end] * (i <= end)]))
