@@ -52,6 +52,9 @@ def memory(
             autocompletion=offer("minidl.cli.strategies", "OPTIMIZERS"),
         ),
     ] = None,
+    precision: Annotated[
+        str | None, Option(help="As for minidl train: float32, bfloat16 or float16, with float32 masters.")
+    ] = None,
     device_memory: Annotated[
         str | None, Option(help="What a node has, such as 80GB: says whether it suffices, and what would help.")
     ] = None,

@@ -16,14 +16,14 @@ from numpy.typing import NDArray
 from minidl import optim, random
 from minidl.arguments import one_of, real_number, whole_number
 from minidl.data import Dataset, Splits
+from minidl.data.in_type import in_type
 from minidl.data.sampler import epoch_order, order_of_shards
-from minidl.kernels.sixteen_bit import cast, is_floating_point
 from minidl.nn import Module, building
 from minidl.parallel.mean_loss import Loss, check_padding, classification_loss, counts_of
 from minidl.random import Purpose, stream
 
 SHARDS = ("shuffled", "fixed", "by_label")
-PRECISIONS = ("bfloat16", "float16")
+PRECISIONS = ("float32", "bfloat16", "float16")
 
 
 @dataclass(frozen=True)
@@ -54,11 +54,11 @@ class Job:
         seed            seed of the weights, the shuffles and dropout, at least 0
         clip_norm       largest 2-norm of the gradient of all parameters together, each counted once; a longer gradient
                         is scaled down to it before the optimizer gets it, as by `nn.clip_grad_norm_`; None: no clipping
-        precision       "bfloat16" or "float16": the model is converted to it (`Module.to`), and the samples, so that
-                        weights, gradients and activations take 2 bytes each, in memory and in messages. Optimizers keep
-                        float32 masters of the weights. In float16 the loss is scaled by `amp.GradScaler`; a step with
-                        a gradient that is not finite is skipped by all ranks.
-                        None: all is computed in the types that the model and the data have
+        precision       "float32", "bfloat16" or "float16": the type to which model (by `Module.to`) and samples are
+                        converted. In 16 bits, weights, gradients and activations take 2 bytes each, in memory and in
+                        messages, and optimizers keep float32 masters of the weights. In float16 the loss is scaled by
+                        `amp.GradScaler`; a step with a gradient that is not finite is skipped by all ranks.
+                        None: the types that model and data have
 
     Raises
         TypeError, ValueError for a number or a choice that is not one of the above.
@@ -98,7 +98,7 @@ class Job:
             object.__setattr__(self, name, whole_number(name, getattr(self, name), at_least))
         one_of("shards", self.shards, SHARDS)
         if self.precision is not None:
-            one_of("precision", self.precision, PRECISIONS, hint="None leaves the model in its own type, float32")
+            one_of("precision", self.precision, PRECISIONS, hint="None leaves model and data in their own types")
         if not callable(self.data) and not isinstance(self.data, Splits):
             _refuse_data(self.data)
         if self.clip_norm is not None:
@@ -170,7 +170,7 @@ class Job:
                 )
         if self.precision is None:
             return made
-        train, test = (_converted(dataset, np.dtype(self.precision)) for dataset in made)
+        train, test = (in_type(dataset, np.dtype(self.precision)) for dataset in made)
         return replace(made, train=train, test=test)
 
     def build_model(self, seed: int | None = None) -> Module:
@@ -204,15 +204,6 @@ class Job:
     def build_schedule(self, optimizer: optim.Optimizer, samples: int) -> Any:
         """The learning-rate schedule for a training set of `samples` samples, or None."""
         return None if self.schedule is None else self.schedule(optimizer, ceil(samples / self.batch_size))
-
-
-def _converted(dataset: Dataset, dtype: np.dtype[Any]) -> Dataset:
-    """The dataset with its samples in that type, if they are floating-point numbers."""
-    if not is_floating_point(dataset.x.dtype):
-        return dataset
-    made = copy.copy(dataset)
-    made.x = cast(dataset.x, dtype)
-    return made
 
 
 def _refuse_data(data: Any) -> NoReturn:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from minidl.arguments import one_of, whole_number
 from minidl.cluster.collectives.partition import split
 from minidl.nn import Module, Parameter
 from minidl.nn.checkpointing import checkpointing
@@ -36,13 +37,19 @@ LOSS, MESSAGES, GATHERED, DEFERRED = "loss", "messages", "gathered weights", "de
 """Names of parts that belong to no stage of the model."""
 
 
-def predicted(job: Job, strategy: Strategy | None = None, nodes: int = 1) -> list[NodeMemory]:
+MOMENTS = ("forward", "backward", "update")
+
+
+def predicted(
+    job: Job, strategy: Strategy | None = None, nodes: int = 1, moment: str | None = None
+) -> list[NodeMemory]:
     """The memory of each rank at its peak within a step, by component and by stage of the model; nothing is allocated.
 
     Parameters
         job       what to train: its model, optimizer, loss, batch size, and one sample of its data are read
         strategy  Serial (the default), Synchronous, Sharded, Pipeline or Hybrid
         nodes     as for `train`
+        moment    one of those below, of which the largest is returned; None: the largest of all
 
     Returns a NodeMemory for each rank. Ranks that differ in "dp" or "tp" alone have the same one: that of the first,
     whose shares are the longest.
@@ -53,7 +60,7 @@ def predicted(job: Job, strategy: Strategy | None = None, nodes: int = 1) -> lis
 
         "forward"   at the end of a forward pass
         "backward"  after the backward pass of a stage: activations of the stages before it, gradients from it on
-        "update"    when the optimizer has the gradients
+        "update"    when the optimizer has the gradients: what ZeRO's formulas count
 
     Minibatches, and what an operation needs only while it computes, do not count. `overlap=None` counts as True, as
     where there is a network.
@@ -69,6 +76,9 @@ def predicted(job: Job, strategy: Strategy | None = None, nodes: int = 1) -> lis
     NodeMemory(360,160 bytes in update; weights: 90,040, gradients: 90,040, optimizer: 180,080)
     """
     strategy = Serial() if strategy is None else strategy
+    if moment is not None:
+        one_of("predicted: moment", moment, MOMENTS)
+    nodes = whole_number("predicted: nodes", nodes, at_least=1)
     _check_known(strategy)
     with ExitStack() as stack:
         job = steps.emptied(job, stack)
@@ -76,7 +86,7 @@ def predicted(job: Job, strategy: Strategy | None = None, nodes: int = 1) -> lis
         plan, model = strategy.plan(job, nodes), job.build_model()
         if isinstance(strategy, Pipeline):
             strategy = _with_cuts(strategy, job, model, plan.dp)
-        of_stage = [rank.peak() for rank in _ranks(job, strategy, model, plan.dp)]
+        of_stage = [rank.peak(moment) for rank in _ranks(job, strategy, model, plan.dp)]
     return [of_stage[plan.coordinates(rank)["pp"]] for rank in range(nodes)]
 
 
@@ -273,9 +283,9 @@ class _Rank:
                 self._units[unit] += sum(p.data.nbytes for p in layout.parameters)
         self._memory = places_of(layouts)[0] if self._units else 0
 
-    def peak(self) -> NodeMemory:
-        """What there is when there is most."""
-        most = max(self._moments(), key=lambda moment: moment.total)
+    def peak(self, name: str | None) -> NodeMemory:
+        """What there is when there is most, of the moments of that name."""
+        most = max((each for each in self._moments() if name in (None, each.name)), key=lambda each: each.total)
         parts = [*self._fixed, *most.others]
         for component, listed in (("gradients", most.gradients), ("activations", most.activations)):
             for chunk, numbers in listed:

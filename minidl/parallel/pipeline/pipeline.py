@@ -214,6 +214,11 @@ class Pipeline(Strategy):
                 f"Pipeline: {' and '.join(ties[0])} are one tensor, but with pipedream each stage updates at a time of "
                 "its own: choose another schedule, such as 1f1b"
             )
+        if job.precision == "float16":
+            raise ValueError(
+                'Pipeline: precision="float16" needs a loss scale for all stages, but with pipedream each updates at a '
+                'time of its own: use precision="bfloat16", or another schedule, such as 1f1b'
+            )
         if job.clip_norm is not None:
             raise ValueError(
                 "Pipeline: clip_norm needs the gradients of all stages at one time, but with pipedream each updates at "

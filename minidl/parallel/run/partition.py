@@ -161,8 +161,8 @@ class Partition:
         clip_grads_with_norm_(self.trained, max_norm, norm)
 
     def agree(self, mine: bool) -> bool:
-        """Whether it is True on all ranks that update parts of one replica, or of what the replicas share out."""
-        return mine if self._replica is None else all(self._replica.all_gather(mine))
+        """Whether it is True on all ranks of one replica, or of all replicas that share out their state."""
+        return mine if self._counting is None else all(self._counting.all_gather(mine))
 
     # Whole arrays
 
