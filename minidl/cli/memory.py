@@ -143,7 +143,7 @@ def _asked(options: dict[str, Any]) -> tuple[Job, Strategy, int]:
     is_text = name_of(options["model"]) == "gpt"
     data, size = options["data"] or ("stdlib_text" if is_text else "digits"), options["batch_size"]
     rest = {"epochs": None, "lr": None, "momentum": None, "lr_decay": None, "kernels": None, "flops": None}
-    rest |= {"seed": 0, "algorithm": "auto", "bucket_mb": 1.0, "on": "processes", "network": "none", "data": data}
+    rest |= {"seed": 0, "algorithm": "auto", "bucket_mb": 1.0, "on": "simulation", "network": "none", "data": data}
     complete, strategy, _ = completed(options | rest)
     made = job.build(complete | {"batch_size": 1})
     return replace(made, batch_size=size, data=_as_many(made, size)), strategy, complete["nodes"]
