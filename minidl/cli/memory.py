@@ -207,8 +207,8 @@ def _check_room(ranks: list[NodeMemory]) -> None:
     need, there = sum(each.total for each in ranks), os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     if need > there:
         raise ValueError(
-            f"--measure runs {len(ranks)} nodes as processes of this machine, which has {bytes_text(there)}, but they "
-            f"need {bytes_text(need)}: leave it out, or give a smaller model or minibatch"
+            f"--measure runs {len(ranks)} node{'s' * (len(ranks) > 1)} on this machine, which has {bytes_text(there)}; "
+            f"{bytes_text(need)} are needed: leave it out, or give a smaller model or minibatch"
         )
 
 

@@ -28,5 +28,5 @@ def test_the_table_has_both_and_the_sentence_what_the_tracer_saw_besides():
 
 def test_more_than_the_machine_has_is_refused_before_the_run():
     said = refused("memory", "--model", "gpt:layers=96,heads=96,width=12288", "--measure")
-    assert "--measure runs 1 nodes as processes of this machine, which has" in said
+    assert "--measure runs 1 node on this machine, which has" in said
     assert "leave it out, or give a smaller model or minibatch" in said
