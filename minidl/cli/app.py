@@ -83,6 +83,7 @@ mpiexec -f hosts -n 2 minidl calibrate --on mpi -o net.json
 minidl memory --model gpt:layers=96,heads=96,width=12288,context=2048 \
     --plan dp=8,tp=2 --shard 3 --recompute selective --device-memory 80GB
 minidl memory --model vgg16 --data mine.py --batch-size 256
+minidl memory --plan dp=2,shard=3 --measure
 """,
     "schedule": r"""
 minidl schedule gpipe 1f1b --stages 4 --format pdf

@@ -18,7 +18,7 @@ from minidl.cli.shared_options import STRATEGIES, Formats, Import, Model, Out, o
 
 if TYPE_CHECKING:  # each function imports what it calls, so that --help starts at once
     from minidl.parallel import Job, Strategy
-    from minidl.parallel.memory import NodeMemory
+    from minidl.parallel.memory import LiveMemory, NodeMemory
 
 
 def memory(
@@ -26,7 +26,9 @@ def memory(
     model: Model = "resnet",
     data: Annotated[
         str | None,
-        Option(help="Data set whose samples the model reads, as for minidl train; by default digits, for gpt stdlib_text."),
+        Option(
+            help="Data set whose samples the model reads, as for minidl train; by default digits, for gpt stdlib_text."
+        ),
     ] = None,
     plan: Annotated[
         str | None, Option(help="As for minidl train: dp=8,tp=2, also with shard=3, recompute=full, micro_batches=16.")
@@ -58,6 +60,12 @@ def memory(
     device_memory: Annotated[
         str | None, Option(help="What a node has, such as 80GB: says whether it suffices, and what would help.")
     ] = None,
+    measure: Annotated[
+        bool,
+        Option(
+            "--measure", help="Also train a few minibatches on this machine, and print what the arrays held beside it."
+        ),
+    ] = False,
     all_ranks: Annotated[bool, Option("--all-ranks", help="A line for each rank, not the fullest one alone.")] = False,
     imported: Import = None,
     formats: Formats = None,
@@ -66,33 +74,47 @@ def memory(
 ) -> None:
     """Show what fills the memory of a node at its peak: weights, gradients, optimizer, activations, buffers.
 
-    It is computed from shapes, so that a model of any size takes a second. The folder gets a picture, whose areas are
-    bytes, by component and layer.
+    It is computed from shapes, so that a model of any size takes a second; --measure compares it with a run. The folder
+    gets a picture, whose areas are bytes, by component and layer.
     """
     with ending("minidl memory"):
         from minidl.cli import run_folder
         from minidl.cli.imported import register_all
         from minidl.cli.models import name_of
         from minidl.cli.quantities import parse_bytes
-        from minidl.parallel.memory import predicted
+        from minidl.parallel.memory import live, predicted
         from minidl.plots import treemap
 
         register_all(imported, "processes")
         endings = picture_formats(formats)
         capacity = None if device_memory is None else parse_bytes(device_memory)
+        how: Any
         job, how, nodes = _asked(context.params)
+        if measure and getattr(how, "overlap", True) is None:  # as on processes of one machine
+            how = replace(how, overlap=False)
         ranks = predicted(job, how, nodes)
+        if measure:
+            _check_room(ranks)
         worst = max(range(nodes), key=lambda rank: ranks[rank].total)
         advice = "" if capacity is None else _advice(job, how, nodes, ranks[worst], capacity)
         folder = run_folder.prepare(out, f"memory-{name_of(model)}-{nodes}")
-        page = treemap.draw({f"rank {worst}": ranks[worst].parts}, source="formula", capacity=capacity or 0)
+        real = live(job, how, nodes, on="processes") if measure else None
+        maps, sources = {f"rank {worst}": ranks[worst].parts}, ["formula"]
+        if real is not None:
+            maps, sources = (
+                {f"rank {worst}, formula": ranks[worst].parts, "measured": real[worst].parts},
+                [*sources, "measured"],
+            )
+        page = treemap.draw(maps, source=sources, capacity=capacity or 0)
         for each in endings:
             page.savefig(folder / f"memory.{each}")
         if as_json:
-            print(json.dumps(_as_json(ranks, worst, capacity, advice, all_ranks, folder), indent=2))
+            print(json.dumps(_as_json(ranks, worst, capacity, advice, all_ranks, folder, real), indent=2))
             return
         console = Console()
-        show(console, _table(ranks[worst], f"Rank {worst} of {nodes}"))
+        show(console, _table(ranks[worst], f"Rank {worst} of {nodes}", None if real is None else real[worst]))
+        if real is not None:
+            say(console, _difference(ranks, real, worst))
         if all_ranks:
             show(console, _all(ranks))
         say(console, f"{advice}\n" if advice else "")
@@ -177,17 +199,50 @@ def _advice(job: Job, strategy: Strategy, nodes: int, worst: NodeMemory, capacit
     return f"{said} {best} in --plan helps most, but still takes {bytes_text(tried[best])}."
 
 
-def _table(memory: NodeMemory, title: str) -> Table:
+def _check_room(ranks: list[NodeMemory]) -> None:
+    """Raise ValueError if the ranks together need more than this machine has."""
+    import os
+
+    from minidl.plots.style import bytes_text
+
+    need, there = sum(each.total for each in ranks), os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if need > there:
+        raise ValueError(
+            f"--measure runs {len(ranks)} node{'s' * (len(ranks) > 1)} on this machine, which has {bytes_text(there)}; "
+            f"{bytes_text(need)} are needed: leave it out, or give a smaller model or minibatch"
+        )
+
+
+def _table(memory: NodeMemory, title: str, real: LiveMemory | None) -> Table:
     from minidl.plots.style import bytes_text
 
     title = f"{title} at its peak, in {memory.moment}"
     table = results_table(title, "")
     table.min_width = len(title)
-    for name in ("component", "bytes", "share"):
+    names = ("component", "bytes", "share") if real is None else ("component", "formula", "measured", "difference")
+    for name in names:
         table.add_column(name, justify="left" if name == "component" else "right", no_wrap=True)
+    measured = {} if real is None else {**real.by_component, "sum": real.total}
     for component, nbytes in (*memory.by_component.items(), ("sum", memory.total)):
-        table.add_row(component, bytes_text(nbytes), f"{nbytes / memory.total:.1%}")
+        if real is None:
+            table.add_row(component, bytes_text(nbytes), f"{nbytes / memory.total:.1%}")
+        else:
+            difference = f"{(nbytes - measured[component]) / real.total:+.2%}"
+            table.add_row(component, bytes_text(nbytes), bytes_text(measured[component]), difference)
     return table
+
+
+def _difference(ranks: list[NodeMemory], real: list[LiveMemory], worst: int) -> str:
+    """How far formula and arrays differ on any rank, and what a tracer of the process has seen besides."""
+    from minidl.plots.style import bytes_text
+
+    most = max(abs(each.total / measured.total - 1) for each, measured in zip(ranks, real, strict=True))
+    memory, traced = real[worst], real[worst].traced or 0
+    return (
+        f"Differences are shares of the measured sum; its peak was in {memory.moment!r}. No rank's sum differs by more "
+        f"than {most:.2%}. A tracer of the process saw {bytes_text(traced)}, {traced / memory.total - 1:.1%} more than "
+        "the arrays: what operations need while they compute, and Python's objects.\n"
+    )
 
 
 def _all(ranks: list[NodeMemory]) -> Table:
@@ -207,9 +262,10 @@ def _all(ranks: list[NodeMemory]) -> Table:
 
 
 def _as_json(
-    ranks: list[NodeMemory], worst: int, capacity: int | None, advice: str, all_ranks: bool, folder: Path
-) -> dict[str, Any]:
-    fullest = ranks[worst]
+    ranks: list[NodeMemory], worst: int, capacity: int | None, advice: str, all_ranks: bool, folder: Path,
+    real: list[LiveMemory] | None,
+) -> dict[str, Any]:  # fmt: skip
+    fullest, node = ranks[worst], None if real is None else real[worst]
     return {
         "nodes": len(ranks),
         "rank": worst,
@@ -218,6 +274,21 @@ def _as_json(
         "by_component": fullest.by_component,
         "by_layer": fullest.by_layer,
         **({"bytes_by_rank": [each.total for each in ranks]} if all_ranks else {}),
-        **({} if capacity is None else {"device_memory": capacity, "fits": fullest.total <= capacity, "advice": advice}),
+        **(
+            {} if capacity is None else {"device_memory": capacity, "fits": fullest.total <= capacity, "advice": advice}
+        ),
+        **(
+            {}
+            if node is None
+            else {
+                "measured": {
+                    "moment": node.moment,
+                    "bytes": node.total,
+                    "by_component": node.by_component,
+                    "traced": node.traced,
+                    "bytes_by_rank": [each.total for each in real or []],
+                }
+            }
+        ),
         "folder": str(folder),
     }

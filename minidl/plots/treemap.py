@@ -35,12 +35,14 @@ class Rectangle(NamedTuple):
 
 
 @style.applied()
-def draw(memories: Mapping[str, Sequence[tuple[str, str, float]]], *, source: str, capacity: float = 0) -> Figure:
+def draw(
+    memories: Mapping[str, Sequence[tuple[str, str, float]]], *, source: str | Sequence[str], capacity: float = 0
+) -> Figure:
     """Draw each memory as a square whose area is its bytes, cut by component, and these by layer; return the figure.
 
     Parameters
         memories  by title, the entries of a memory: name of the layer, component, bytes
-        source    "measured", "simulated" or "formula"
+        source    "measured", "simulated" or "formula", or several of them
         capacity  bytes that a device has, drawn as a dashed square; 0: none
 
     Raises
