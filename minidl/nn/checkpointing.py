@@ -19,9 +19,7 @@ from minidl.tensor import Tensor
 _M = TypeVar("_M", bound=Module)
 
 
-def checkpointing(
-    model: _M, segments: int | str | Sequence[Segment] | None = None, *, every: int | None = None
-) -> _M:
+def checkpointing(model: _M, segments: int | str | Sequence[Segment] | None = None, *, every: int | None = None) -> _M:
     """Make the model keep only the activations between segments; backward recomputes those inside a segment.
 
     Parameters
@@ -39,8 +37,8 @@ def checkpointing(
 
     Segments change only calling the whole model. `parallel.Pipeline` calls its stages, and refuses a model with
     segments: give `recompute=True` there instead. "selective" changes the attention layers, and so goes with every
-    strategy. A layer of your own takes part if its class has `recomputes_selectively = False`, and its forward calls
-    `minidl.checkpoint(core, q, k, v)` where that is True.
+    strategy. A layer of your own recomputes, too, if its class has `recomputes_selectively = False`, and its forward
+    calls `minidl.checkpoint(core, q, k, v)` where that is True.
 
     In a block of GPT, for b samples of s positions, h features, a heads and w bytes a number, backward keeps
     b s h (16 w + 2) + a b s^2 w bytes (the 2 are dropout's masks), and b s h (16 w + 2) with "selective", for

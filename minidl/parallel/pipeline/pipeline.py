@@ -114,8 +114,8 @@ class Pipeline(Strategy):
         one_of("Pipeline: recompute", self.recompute, (False, True, "full", "selective"))
         if self.recompute and self.weight_versions == "latest":
             raise ValueError(
-                f"Pipeline: recompute={self.recompute!r} needs the weights of the forward pass, which weight_versions='latest' does "
-                "not keep: choose 'stashing' or 'vertical_sync', or leave out recompute"
+                f"Pipeline: recompute={self.recompute!r} needs the weights of the forward pass, which "
+                "weight_versions='latest' does not keep: choose 'stashing' or 'vertical_sync', or leave out recompute"
             )
         if self.weight_versions != "stashing" and not self.made_schedule().is_asynchronous:
             raise ValueError(
