@@ -120,8 +120,10 @@ class _Watch:
     def __enter__(self) -> Self:
         self._session.comm.watch(self._look)
         self._token = memory_watch.set(partial(self._look, "moment"))
-        for parameter in self._session.parameters:
-            parameter.register_post_accumulate_grad_hook(lambda parameter: self._look("moment", "gradient"))
+        parameters, small = self._session.parameters, sum(p.size for p in self._session.parameters) / 200
+        for parameter in parameters:
+            if parameter.size > small:  # others change little
+                parameter.register_post_accumulate_grad_hook(lambda parameter: self._look("moment", "gradient"))
         if self._traces:
             tracemalloc.start(1)
         return self
