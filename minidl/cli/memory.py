@@ -177,14 +177,15 @@ def _advice(job: Job, strategy: Strategy, nodes: int, worst: NodeMemory, capacit
     now: Any = strategy if isinstance(strategy, Hybrid) else Hybrid(dp=nodes, shard=stage)
     if isinstance(strategy, Pipeline) and not isinstance(strategy, Hybrid):
         now = Hybrid(pp=strategy.stages, micro_batches=strategy.micro_batches, recompute=strategy.recompute)
-    samples = max(job.batch_size // (nodes // (now.pp * now.tp)), 1)
+    count, samples = now.made_schedule().micro_batches, job.batch_size * now.pp * now.tp // nodes
     tried: dict[str, int] = {}
     for name, value in (
-        ("micro_batches", samples), ("shard", 1), ("shard", 2), ("recompute", "selective"), ("recompute", "full"),
-        ("shard", 3), ("tp", 2 * now.tp),
-    ):  # fmt: skip
-        if value == getattr(now, name) or (name == "shard" and value <= (now.shard or 0)):
-            continue
+        *(("micro_batches", count * 2**i) for i in range(1, (samples // count).bit_length())),
+        *(("shard", stage) for stage in (1, 2) if stage > (now.shard or 0)),
+        *(("recompute", kind) for kind in ("selective", "full") if not now.recompute),
+        *(("shard", 3) for _ in range(now.shard != 3)),
+        ("tp", 2 * now.tp),
+    ):
         with suppress(ValueError, TypeError, RuntimeError):
             change = replace(now, **{name: value})
             more = 2 * nodes if name == "tp" else nodes
@@ -215,7 +216,9 @@ def _check_room(ranks: list[NodeMemory]) -> None:
 def _table(memory: NodeMemory, title: str, real: LiveMemory | None) -> Table:
     from minidl.plots.style import bytes_text
 
-    table = results_table(f"{title}: at its peak, in {memory.moment}", "")
+    title = f"{title} at its peak, in {memory.moment}"
+    table = results_table(title, "")
+    table.min_width = len(title)
     names = ("component", "bytes", "share") if real is None else ("component", "formula", "measured", "difference")
     for name in names:
         table.add_column(name, justify="left" if name == "component" else "right", no_wrap=True)

@@ -93,6 +93,7 @@ class Strategy:
                          "checkpoint"  what only a dead node had is lost, as where the model is split; new nodes take
                                        the places of the dead, and all go on from the last checkpoint
                          ""            the run cannot go on
+        counts_device    whether it counts the bytes of a device (`cluster.Memory`)
     """
 
     servers: int = 0
@@ -102,6 +103,7 @@ class Strategy:
     scales_loss: ClassVar[bool] = False
     is_resumable: ClassVar[bool] = False
     resumes_from: ClassVar[str] = ""
+    counts_device: ClassVar[bool] = False
 
     def plan(self, job: Job, nodes: int) -> ParallelPlan:
         """Which rank holds what of which replica; here each node is a replica with the whole model.

@@ -64,7 +64,7 @@ def train(
         Option(
             help="Split the model: dp=2,pp=2,tp=2 makes two replicas of a pipeline of two stages, whose layers are "
             "divided by two nodes each, on eight nodes. With the settings of the strategy hybrid: micro_batches=8, "
-            "schedule=gpipe or schedule=FILE.csv, shard=3 (the replicas share out weights, gradients and optimizer state; "
+            "schedule=gpipe or schedule=FILE.csv, shard=3 (replicas share out weights, gradients and optimizer state; "
             "2: not weights; 1: the state alone), 'layout={fc1: column_linear, fc2: row_linear}' and so on."
         ),
     ] = None,
@@ -123,6 +123,13 @@ def train(
     flops: Annotated[
         float | None,
         Option(help="Speed of a simulated node, in floating-point operations per second; by default 1e9."),
+    ] = None,
+    device_memory: Annotated[
+        str | None,
+        Option(
+            help="Memory of a simulated node's device, and the link to its host: 2MB@10us/16GB. For --strategy "
+            "sharded, with offload or without."
+        ),
     ] = None,
     imported: Import = None,
     out: Out = None,

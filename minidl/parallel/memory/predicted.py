@@ -201,12 +201,16 @@ def _state(job: Job, model: Module) -> dict[Any, int]:
     }
 
 
+_OfChunk = tuple[int, Sequence[int]]
+"""A chunk, and bytes of its steps."""
+
+
 class _Moment(NamedTuple):
     """What there is at one moment: bytes of the steps of some chunks, and other parts."""
 
     name: str
-    activations: list[tuple[int, Sequence[int]]]
-    gradients: list[tuple[int, Sequence[int]]]
+    activations: list[_OfChunk]
+    gradients: list[_OfChunk]
     others: list[Part]
 
     @property
@@ -295,49 +299,59 @@ class _Rank:
 
     def _moments(self) -> Iterator[_Moment]:
         """What there is after each forward pass and after each step of a backward pass, and at the update."""
-        alive: dict[tuple[int, int], list[tuple[int, Sequence[int]]]] = {}  # by micro-batch and chunk
+        alive: dict[tuple[int, int], list[_OfChunk]] = {}  # by micro-batch and chunk
         deferred: dict[tuple[int, int], int] = {}
         gradients: dict[int, Sequence[int]] = {}  # by chunk, from earlier micro-batches
+        seen = set()  # a long minibatch comes back to the same state again and again
         for action, after in pairwise([*self._actions, None]):
-            chunk, key = action.chunk, (action.micro_batch, action.chunk)
-            kept, last = self._kept[self._samples[action.micro_batch]][chunk], len(self._steps[chunk]) - 1
+            chunk, size, key = action.chunk, self._samples[action.micro_batch], (action.micro_batch, action.chunk)
+            kept, is_last = self._kept[size][chunk], action == self._last.get(chunk)
             alive.pop(key, None)
-            received, rest = (chunk, [kept.received]), [Part(DEFERRED, "activations", sum(deferred.values()))]
+            received: _OfChunk = chunk, [kept.received]
             others = [*chain(*alive.values()), received]
-            if action.kind == "F":
-                for i in range(last + 2) if self._sharing == 3 else [last + 1]:
+            rest = [Part(DEFERRED, "activations", sum(deferred.values()))]
+            counted = sorted((self._samples[micro_batch], of) for micro_batch, of in alive)
+            following = after and (after.kind, after.chunk)
+            state = action.kind, chunk, size, is_last, following, *counted, *rest, *gradients
+            if state not in seen and action.kind == "F":
+                for i in range(len(kept.steps)) if self._sharing == 3 else [len(kept.steps) - 1]:
                     now = [*others, (chunk, kept.steps[: i + 1])]
                     yield _Moment("forward", now, [*gradients.items()], rest + self._gathered(chunk, i, +1, after))
+            before = gradients.get(chunk)
+            if state not in seen and action.kind in "BI":
+                of_others = [each for each in gradients.items() if each[0] != chunk]
+                for now, mine, buffers in self._backward(chunk, kept, before, is_last, after):
+                    yield _Moment("backward", others + now, [*of_others, (chunk, mine)], rest + buffers)
+            seen.add(state)
+            if action.kind == "F":
                 alive[key] = [(chunk, [kept.input])] if self._recomputes else [received, (chunk, kept.steps)]
-            elif action.kind in "BI":
-                before = gradients.pop(chunk, None)
-                for i in reversed(range(last + 3)):
-                    is_last = action == self._last[chunk]
-                    now, buffers = (
-                        [*others, (chunk, kept.steps[:i])],
-                        [*rest, *self._gathered(chunk, min(i, last + 1), -1, after)],
-                    )
-                    end = next((end for end in kept.outputs if end >= min(i, last)), None)
-                    if end is not None:  # backward holds the output of a graph, and the gradient of that
-                        now.append((chunk, [kept.outputs[end] * (i <= end)]))
-                        buffers.append(Part(MESSAGES, "buffers", kept.outputs[end]))
-                    if i == 0 or (i <= last and i - 1 in kept.outputs):  # ... and the gradient of its input
-                        buffers.append(Part(MESSAGES, "buffers", kept.outputs.get(i - 1, kept.input)))
-                    if i in kept.again:
-                        mine = self._computed(chunk, i + 1, before, is_last, is_between=True)
-                        recomputed = [*now, (chunk, [0] * i + [kept.again[i]])]
-                        yield _Moment("backward", recomputed, [*gradients.items(), (chunk, mine)], buffers)
-                    mine = self._computed(chunk, i, before, is_last)
-                    yield _Moment("backward", now, [*gradients.items(), (chunk, mine)], buffers)
-                if action.kind == "B":
-                    gradients[chunk] = self._own(chunk) if is_last else self._gradients[chunk]
-                else:
-                    deferred[key] = kept.deferred
-                    gradients |= {} if before is None else {chunk: before}
+            elif action.kind == "I":
+                deferred[key] = kept.deferred
             else:
-                del deferred[key]
-                gradients[chunk] = self._own(chunk) if action == self._last[chunk] else self._gradients[chunk]
+                deferred.pop(key, None)
+                gradients[chunk] = self._own(chunk) if is_last else self._gradients[chunk]
         yield _Moment("update", [], [*gradients.items()], [])
+
+    def _backward(
+        self, chunk: int, kept: Kept, before: Sequence[int] | None, is_last: bool, after: Action | None
+    ) -> Iterator[tuple[list[_OfChunk], list[int], list[Part]]]:
+        """What a chunk has after each step of its backward pass: activations, gradients, and buffers.
+
+        before: its gradients from earlier micro-batches
+        """
+        last = len(self._steps[chunk]) - 1
+        for i in reversed(range(last + 3)):
+            now, buffers = [(chunk, kept.steps[:i])], self._gathered(chunk, min(i, last + 1), -1, after)
+            end = next((end for end in kept.outputs if end >= min(i, last)), None)
+            if end is not None:  # backward holds the output of a graph, and the gradient of that
+                now.append((chunk, [kept.outputs[end] * (i <= end)]))
+                buffers.append(Part(MESSAGES, "buffers", kept.outputs[end]))
+            if i == 0 or (i <= last and i - 1 in kept.outputs):  # ... and the gradient of its input
+                buffers.append(Part(MESSAGES, "buffers", kept.outputs.get(i - 1, kept.input)))
+            if i in kept.again:
+                again = [*now, (chunk, [0] * i + [kept.again[i]])]
+                yield again, self._computed(chunk, i + 1, before, is_last, is_between=True), buffers
+            yield now, self._computed(chunk, i, before, is_last), buffers
 
     def _own(self, chunk: int) -> Sequence[int]:
         """The gradients of a chunk's steps that the rank keeps for the update."""

@@ -137,7 +137,7 @@ def kept(
             if step.again is not None:
                 again[i] = _size(KeptArrays([x, *left_out]).new(_tensors(step.again(x))))
             output = x = step.run(x)
-            if step is chunks[-1][-1] and step.again is not None:  # the model's output is there a second time
+            if step.again is not None and step is chunks[-1][-1] and not outputs:  # the model's output twice
                 again[i] += _size([each.data for each in _tensors(x)])
             if step.is_end:
                 x, leaves = separate(output)

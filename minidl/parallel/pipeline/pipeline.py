@@ -305,8 +305,8 @@ class Pipeline(Strategy):
         versions: WeightVersions | None = None,
     ) -> StageExecution:
         loss, update, chunks = self.loss(session), partial(self.update, session), self.computing(session, units)
-        again = self.recompute in (True, "full")
-        return StageExecution(session, made, chunks, gradients, loss, update, versions, again)
+        is_recomputed = self.recompute in (True, "full")
+        return StageExecution(session, made, chunks, gradients, loss, update, versions, is_recomputed)
 
     def computing(self, session: Session, units: dict[int, list[Stage]]) -> Computing:
         """What computes the chunks of this rank, of which each has these stages."""

@@ -135,6 +135,15 @@ class Partition:
         """The value that the replica's first rank gives; all ranks of the replica call it."""
         return value if self._replica is None else int(self._replica.broadcast(value))
 
+    # Updates
+
+    def update(self, step: Callable[[], None]) -> None:
+        """Make one step of the optimizer and of the schedule; it may end later, see `finish_update`."""
+        step()
+
+    def finish_update(self) -> None:
+        """Return when the last update has been made."""
+
     # Gradients
 
     def sum_tied_gradients(self) -> None:

@@ -236,10 +236,13 @@ class Session:
         """
         self.comm.mark("update")
         self.clip_gradient()
-        self._learner.step(lr_factor, self.scaler)
-        self.advance_schedule(samples)
+        self.partition.update(partial(self._step, lr_factor, samples))
         self.steps += 1
         self.comm.mark("data")
+
+    def _step(self, lr_factor: float, samples: int | None) -> None:
+        self._learner.step(lr_factor, self.scaler)
+        self.advance_schedule(samples)
 
     def advance_schedule(self, samples: int | None) -> None:
         """Advance the schedule to its step in Serial after `samples` samples, never back; None: by one step."""
@@ -411,6 +414,7 @@ class Session:
         self._end_pass()
 
     def _end_pass(self) -> None:
+        self.partition.finish_update()
         random.begin_forward(None)
         self._epoch_record.end()
         self.epoch += 1

@@ -111,6 +111,7 @@ class Units:
         groups     of the parameters, in the order in which backward completes their gradients
         completed  for each chunk, called after the backward of each of its units with the number of the chunk's trained
                    groups whose gradients are final, as `ScatteredGradients.completed`
+        count      called after the forward of each unit, as `DeviceBytes`; None: nothing is counted
     """
 
     def __init__(
@@ -127,6 +128,7 @@ class Units:
         self._release(self.groups)
         self._bytes, self._places = places_of(layouts)
         self.completed: dict[int, Callable[[int], None]] = {}
+        self.count: Callable[..., None] | None = None
         self._groups_of = [
             [group for group, layout in zip(self.groups, layouts, strict=True) if number in layout.users]
             for number in range(len(units))
@@ -150,6 +152,8 @@ class Units:
             outputs = self.forward(0, x, links)
             if links:
                 links[-1] = links[-1]._replace(output=session.mean_loss(outputs, batch) * batch.weight)
+                if self.count is not None:
+                    self.count("in forward", outputs=[links[-1].output])
             outputs = None  # backward releases the graphs, one unit after the other
             session.comm.mark("backward")
             self.backward(0, links, None)
@@ -180,6 +184,8 @@ class Units:
             output = self._run(unit, x)
             if links is not None:
                 links.append(Link.of(x, output))
+                if self.count is not None:
+                    self.count("in forward", outputs=tensors_of(output))
             x = output
         return x
 

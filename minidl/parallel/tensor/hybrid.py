@@ -90,7 +90,7 @@ class Hybrid(Pipeline):
         shard     what the nodes along "dp" share out among them instead of keeping copies, as in `Sharded(stage=)`
                       1     the optimizer's state
                       2     ... and the gradients
-                      3     ... and the weights. Each of a stage's units, a stage of the model (`nn.Stage`) with weights,
+                      3     ... and the weights. Each stage of the model (`nn.Stage`) with weights is a unit, which
                             gathers them before its forward and again before its backward of every micro-batch
                       None  nothing
         axes      order of the axes in the mesh, outermost first. Nodes along the last one have consecutive ranks, so
