@@ -7,7 +7,6 @@ import tracemalloc
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from operator import attrgetter
 from types import CodeType, FrameType
 from typing import Any, Self
@@ -15,7 +14,7 @@ from typing import Any, Self
 from minidl.arguments import whole_number
 from minidl.cluster.engines.protocol import Engine
 from minidl.data import Dataset
-from minidl.kept_arrays import KeptArrays, is_array, memory_watch
+from minidl.kept_arrays import KeptArrays, is_array, memory_watches
 from minidl.kernels import owner
 from minidl.nn import Module
 from minidl.parallel.data_parallel.serial import Serial
@@ -65,12 +64,13 @@ def live(
 
     At each of the moments that `LiveMemory` names, the arrays count that the strategy and the graph can reach, each
     once. The first minibatch does not count, before which the optimizer has no state; nor do the data set, its
-    minibatches, copies that the engine makes of messages, and what an operation needs only while it computes.
+    minibatches, copies that the engine makes of messages, and what an operation needs only while it computes. With
+    `Sharded(offload=)`, host and device count together.
 
     >>> from minidl import data, nn, optim, parallel
     >>> job = parallel.Job(lambda: nn.models.MLP(64, 300, 10), data.digits, optim.Adam)
     >>> live(job)[0]
-    NodeMemory()
+    NodeMemory(360,160 bytes in backward: gradient; weights: 90,040, gradients: 90,040, optimizer: 180,080)
     """
     strategy = Serial() if strategy is None else strategy
     check_strategy("strategy", strategy)
@@ -119,9 +119,11 @@ class _Watch:
 
     def __enter__(self) -> Self:
         self._session.comm.watch(self._look)
-        self._token = memory_watch.set(partial(self._look, "moment"))
-        for parameter in self._session.parameters:
-            parameter.register_post_accumulate_grad_hook(lambda parameter: self._look("moment", "gradient"))
+        self._token = memory_watches.set((*memory_watches.get(), lambda name, outputs: self._look("moment", name)))
+        parameters, small = self._session.parameters, sum(p.size for p in self._session.parameters) / 200
+        for parameter in parameters:
+            if parameter.size > small:  # others change little
+                parameter.register_post_accumulate_grad_hook(lambda parameter: self._look("moment", "gradient"))
         if self._traces:
             tracemalloc.start(1)
         return self
@@ -129,7 +131,7 @@ class _Watch:
     def __exit__(self, *error: object) -> None:
         if self._traces:
             tracemalloc.stop()
-        memory_watch.reset(self._token)
+        memory_watches.reset(self._token)
         self._session.comm.watch(None)
 
     @property
