@@ -73,7 +73,7 @@ def predicted(
     >>> from minidl import data, nn, optim, parallel
     >>> job = parallel.Job(lambda: nn.models.MLP(64, 300, 10), data.digits, optim.Adam)
     >>> predicted(job)[0]
-    NodeMemory(360,160 bytes in update; weights: 90,040, gradients: 90,040, optimizer: 180,080)
+    NodeMemory(360,160 bytes in backward; weights: 90,040, gradients: 90,040, optimizer: 180,080)
     """
     strategy = Serial() if strategy is None else strategy
     if moment is not None:
