@@ -267,11 +267,14 @@ class _Rank:
         own = {p: count for layout in layouts for p, count in _owned(layout.parameters, replicas).items()}
         self._fixed: list[Part] = []
         self._gradients = {chunk: [0] * (len(of_chunk) + 1) for chunk, of_chunk in steps.items()}  # the loss has none
+        self._largest = dict.fromkeys(steps, 0)  # gradient of a parameter
         for tensor, (chunk, i) in first.items():
             name, numbers = steps[chunk][i].name, own.get(tensor, tensor.size)
             weights = (numbers if self._sharing == 3 else tensor.size) * tensor.dtype.itemsize
             self._fixed += [Part(name, "weights", weights), Part(name, "optimizer", numbers * state.get(tensor, 0))]
-            self._gradients[chunk][i] += tensor.data.nbytes if tensor in state else 0
+            gradient = tensor.data.nbytes if tensor in state else 0
+            self._gradients[chunk][i] += gradient
+            self._largest[chunk] = max(self._largest[chunk], gradient)
         self._buckets = [
             [_Share(*first[p], p.data.nbytes, own[p] * p.dtype.itemsize) for p in layout.parameters]
             for layout in layouts
@@ -324,6 +327,11 @@ class _Rank:
                 of_others = [each for each in gradients.items() if each[0] != chunk]
                 for now, mine, buffers in self._backward(chunk, kept, before, is_last, after):
                     yield _Moment("backward", others + now, [*of_others, (chunk, mine)], rest + buffers)
+            if state not in seen and action.kind in "IW":  # at the end of I; when W adds its largest gradient
+                left = Part(DEFERRED, "activations", kept.deferred if action.kind == "I" else 0)
+                new = [(chunk, [self._largest[chunk]])] if action.kind == "W" else []
+                messages = Part(MESSAGES, "buffers", kept.input + sum(kept.outputs.values()) if left.nbytes else 0)
+                yield _Moment("backward", others, [*gradients.items(), *new], [*rest, left, messages])
             seen.add(state)
             if action.kind == "F":
                 alive[key] = [(chunk, [kept.input])] if self._recomputes else [received, (chunk, kept.steps)]
