@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -75,16 +75,27 @@ def _large_images(cls: Callable[..., nn.Module], splits: Splits) -> MakeModel:
     return partial(cls, num_classes=_classes(splits))
 
 
-def _gpt(splits: Splits, *, layers: int = 2, heads: int = 4, width: int = 64) -> MakeModel:
+Recompute = Literal["full", "selective"]
+
+
+def _gpt(
+    splits: Splits, *, layers: int = 2, heads: int = 4, width: int = 64, recompute: Recompute | None = None
+) -> MakeModel:
     shape, dtype = _sample(splits)
     if dtype.kind not in "iu":
         raise ValueError("gpt reads text: choose --data stdlib_text, or another --model")
     if width % heads:
         raise ValueError(f"gpt: the heads share the width equally: width={width} is no multiple of heads={heads}")
-    return partial(
+    make = partial(
         nn.models.GPT,
         vocab_size=_classes(splits), block_size=shape[0], n_layer=layers, n_head=heads, n_embd=width,
     )  # fmt: skip
+    return make if recompute is None else partial(_recomputing, make, recompute)
+
+
+def _recomputing(make: MakeModel, recompute: Recompute) -> nn.Module:
+    """The model; with "full", backward computes each of its stages again."""
+    return nn.checkpointing(make(), "selective") if recompute == "selective" else nn.checkpointing(make(), every=1)
 
 
 def _sample(splits: Splits) -> tuple[tuple[int, ...], np.dtype[Any]]:

@@ -13,7 +13,7 @@ from minidl.arguments import real_number
 from minidl.functional.attention_in_blocks import Blocks
 from minidl.functional.bind import operand, unbroadcast
 from minidl.functional.casts import astype
-from minidl.functional.dropout import check_probability, dropout_mask
+from minidl.functional.dropout import check_probability, dropping, kept_elements
 from minidl.functional.one_type import autocast_dtype, in_one_type
 from minidl.functional.shapes import reshape
 from minidl.kernels import Array
@@ -87,7 +87,7 @@ def scaled_dot_product_attention(
         raise ValueError(f"attention: a mask {mask.shape} does not broadcast to the scores' {shape}")
     if dropout_p:
         check_probability("attention: dropout_p", dropout_p)
-    elif shape[-2] * shape[-1] >= LONG and (mask is None or not mask.requires_grad):
+    if not keeps_matrix(q, k, mask, dropout_p):
         return _in_blocks(q, k, v, mask, scale, is_causal)
     kernel = kernels.current()
     scores = kernel.matmul(queries, keys.swapaxes(-1, -2))
@@ -102,17 +102,20 @@ def scaled_dot_product_attention(
         else:  # as PyTorch: zeros for a query that sees no key, rather than 0 / 0
             scores = kernels.array_module(scores).where(sees, scores, scores.dtype.type(0))
             probabilities = kernel.attention_softmax(scores, 1.0, is_causal) * sees
-    kept = dropout_mask(probabilities, dropout_p, generator) if dropout_p else None
+    drop = None
+    if dropout_p:
+        kept = kept_elements(probabilities, probabilities.shape, dropout_p, generator)
+        drop = dropping(kept, dropout_p, probabilities.dtype)
     like_mask = None if mask is None else (mask.shape, mask.dtype)
     # in q's order of axes: joining the heads, a transposition, then need not copy
-    out = kernel.matmul(probabilities if kept is None else probabilities * kept, values, queries)
+    out = kernel.matmul(probabilities if drop is None else drop(probabilities), values, queries)
 
     def vjp(g: Array, needs: Any) -> tuple[Any, ...]:
         kernel = kernels.current()
-        weights = probabilities if kept is None else probabilities * kept
+        weights = probabilities if drop is None else drop(probabilities)
         of_weights = kernel.matmul(g, values.swapaxes(-1, -2))
-        if kept is not None:
-            of_weights *= kept
+        if drop is not None:
+            of_weights = drop(of_weights)
         scores = kernel.attention_softmax_backward(of_weights, probabilities, scale)
         gradients = (
             kernel.matmul(scores, keys),
@@ -124,6 +127,12 @@ def scaled_dot_product_attention(
         return (*gradients, needs[3] and unbroadcast(scores / scale, *like_mask))
 
     return record(out, (q, k, v) if mask is None else (q, k, v, mask), vjp, saved=(0, 1, 2))
+
+
+def keeps_matrix(q: Tensor, k: Tensor, mask: Tensor | None = None, dropout_p: float = 0.0) -> bool:
+    """Whether `scaled_dot_product_attention` keeps t x s matrices for backward; of long sequences it keeps none."""
+    is_long = q.shape[-2] * k.shape[-2] >= LONG
+    return bool(dropout_p) or not is_long or (mask is not None and mask.requires_grad)
 
 
 def _in_blocks(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, scale: float, is_causal: bool) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from numpy.random import Generator
@@ -10,6 +11,7 @@ from minidl import random
 from minidl.arguments import real_number
 from minidl.functional.bind import operand
 from minidl.kernels import Array, array_module
+from minidl.kernels.shapes import Hollow, empty
 from minidl.kernels.sixteen_bit import is_floating_point
 from minidl.tensor import Tensor, record
 
@@ -35,8 +37,8 @@ def dropout(a: Any, p: float = 0.5, training: bool = True, generator: Generator 
     data = x.data
     if not is_floating_point(data.dtype):
         raise TypeError(f"dropout: floating-point numbers expected, got {data.dtype}: convert them with .float()")
-    mask = dropout_mask(data, p, generator)
-    return record(data * mask, (x,), lambda g, needs: (g * mask,))
+    drop = dropping(kept_elements(data, data.shape, p, generator), p, data.dtype)
+    return record(drop(data), (x,), lambda g, needs: (drop(g),))
 
 
 def check_probability(name: str, p: float) -> None:
@@ -45,7 +47,17 @@ def check_probability(name: str, p: float) -> None:
         real_number(name, p, at_least=0, at_most=1)
 
 
-def dropout_mask(data: Array, p: float, generator: Generator | None = None) -> Array:
-    """The factors of dropout, of the shape and type of `data`: 0 with probability p, else 1 / (1 - p)."""
-    kept = (generator or random.generator()).random(data.shape, dtype="float32") >= p
-    return array_module(data).asarray(kept) * data.dtype.type(1 / (1 - p) if p < 1 else 0)
+def kept_elements(like: Array, shape: tuple[int, ...], p: float, generator: Generator | None = None) -> Array:
+    """Booleans in an array of the kind of `like` (numpy's, CuPy's): False with probability p, where dropout sets 0."""
+    if isinstance(like, Hollow):
+        return empty(shape, bool)
+    return array_module(like).asarray((generator or random.generator()).random(shape, dtype="float32") >= p)
+
+
+def dropping(kept: Array, p: float, dtype: Any) -> Callable[[Array], Array]:
+    """The function that multiplies arrays of this type by dropout's factors: 1 / (1 - p) where `kept`, else 0.
+
+    It holds the booleans, one byte an element.
+    """
+    factor = dtype.type(1 / (1 - p) if p < 1 else 0)
+    return lambda values: values * (kept * factor)

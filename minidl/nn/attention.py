@@ -10,12 +10,13 @@ import numpy as np
 from minidl import functional as F
 from minidl import random
 from minidl.arguments import real_number, whole_number
-from minidl.functional.attention import additive_mask, sees_a_key
+from minidl.functional.attention import additive_mask, keeps_matrix, sees_a_key
 from minidl.nn import init
 from minidl.nn.linear import Linear
 from minidl.nn.module import Module
 from minidl.nn.parameter import Parameter
 from minidl.nn.placeholder import empty
+from minidl.recomputation import checkpoint
 from minidl.tensor import Tensor
 
 
@@ -41,6 +42,8 @@ class MultiheadAttention(Module):
     >>> out.shape, weights.shape
     ((1, 3, 8), (1, 3, 5))
     """
+
+    recomputes_selectively = False
 
     def __init__(
         self, embed_dim: int, num_heads: int, dropout: float = 0.0, bias: bool = True, *, batch_first: bool = False
@@ -93,21 +96,23 @@ class MultiheadAttention(Module):
         q, k, v = (self._heads(position, x) for position, x in enumerate((query, key, value)))
         mask = self._mask(q, k, key_padding_mask, attn_mask)
         dropout = self.dropout if self.training else 0.0
-        generator = random.layer_generator(self) if dropout else None
-        weights = None
-        if need_weights:
+
+        def attend(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> list[Tensor]:
+            generator = random.layer_generator(self) if dropout else None
+            if not need_weights:
+                return [F.scaled_dot_product_attention(q, k, v, mask, dropout, is_causal, generator=generator)]
             probabilities = attention_weights(q, k, mask, is_causal)
             if dropout:
                 probabilities = F.dropout(probabilities, dropout, generator=generator)
-            weights = probabilities.mean(axis=1) if average_attn_weights else probabilities
-            out = probabilities @ v
-        else:
-            out = F.scaled_dot_product_attention(q, k, v, mask, dropout, is_causal, generator=generator)
+            return [probabilities @ v, probabilities.mean(axis=1) if average_attn_weights else probabilities]
+
+        recompute = self.recomputes_selectively and (need_weights or keeps_matrix(q, k, mask, dropout))
+        out, *weights = checkpoint(attend, q, k, v, mask) if recompute else attend(q, k, v, mask)
         n, _, t, _ = out.shape
         joined = (out.transpose(0, 2, 1, 3) if self.batch_first else out.transpose(2, 0, 1, 3)).reshape(
             (n, t, self.embed_dim) if self.batch_first else (t, n, self.embed_dim)
         )
-        return self.out_proj(joined), weights
+        return self.out_proj(joined), weights[0] if need_weights else None
 
     def _mask(self, q: Tensor, k: Tensor, key_padding_mask: Any, attn_mask: Any) -> Tensor | None:
         """Return the sum of both masks, to be added to the scores (n, num_heads, t, s); None without masks."""

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from minidl import kernels
+from minidl.arguments import one_of
 from minidl.kept_arrays import kept_bytes
 from minidl.nn.module import Module
 from minidl.nn.segments import Segment, StageCost, check_segments, equal
@@ -18,29 +19,43 @@ from minidl.tensor import Tensor
 _M = TypeVar("_M", bound=Module)
 
 
-def checkpointing(model: _M, segments: int | Sequence[Segment] | None = None, *, every: int | None = None) -> _M:
+def checkpointing(
+    model: _M, segments: int | str | Sequence[Segment] | None = None, *, every: int | None = None
+) -> _M:
     """Make the model keep only the activations between segments; backward recomputes those inside a segment.
 
     Parameters
         model     divided by its `stages()`; changed in place, and returned
         segments  number of segments, or the segments themselves, such as those of `segments.least_recomputation`;
-                  default: about sqrt(n) for n stages, which keep about 2 sqrt(n) activations instead of n
+                  default: about sqrt(n) for n stages, which keep about 2 sqrt(n) activations instead of n.
+                  "selective": recompute only the core of each attention, q k^T, softmax, dropout and the product with
+                  v, whose t x t matrices are then not kept
         every     stages per segment, instead of `segments`
 
     Losses, gradients, running statistics and dropout masks stay the same to the bit; where three or more segments share
     a parameter, its gradient may differ by rounding. The names of the parameters, `state_dict()` and `stages()` stay,
     so a saved state loads with and without checkpointing. Within `no_grad` nothing is recomputed. A second call
-    replaces the segments.
+    replaces the segments, and what was selected.
 
-    Only calling the whole model is changed. `parallel.Pipeline` calls its stages, and refuses a model that is
-    checkpointed as a whole: give `recompute=True` there instead.
+    Segments change only calling the whole model. `parallel.Pipeline` calls its stages, and refuses a model with
+    segments: give `recompute=True` there instead. "selective" changes the attention layers, and so goes with every
+    strategy. A layer of your own takes part if its class has `recomputes_selectively = False`, and its forward calls
+    `minidl.checkpoint(core, q, k, v)` where that is True.
+
+    In a block of GPT, for b samples of s positions, h features, a heads and w bytes a number, backward keeps
+    b s h (16 w + 2) + a b s^2 w bytes (the 2 are dropout's masks), and b s h (16 w + 2) with "selective", for
+    4 b s^2 h more flops on the 24 b s h^2 + 4 b s^2 h of its forward pass. Korthikanti et al. count
+    b s h 34 + 5 a b s^2 at w = 2, since their model also drops attention weights (minidl would keep w + 1 bytes for
+    each of them, not 2 w + 1). From 2^20 scores a head on, minidl's attention keeps no matrix: nothing is recomputed.
 
     Raises
         NotImplementedError  the model has no stages
         ValueError           more segments than stages; segments that do not cover the stages; a class that defines
-                             `forward` but inherits `stages`, which then may compute something else
+                             `forward` but inherits `stages`, which then may compute something else; "selective" for a
+                             model without attention
 
-    Chen et al., Training Deep Nets with Sublinear Memory Cost (arXiv:1604.06174), section 4.
+    Chen et al., Training Deep Nets with Sublinear Memory Cost (arXiv:1604.06174), section 4; Korthikanti et al.,
+    Reducing Activation Recomputation in Large Transformer Models (arXiv:2205.05198), sections 4.1 and 5.
 
     >>> import numpy as np
     >>> from minidl import nn
@@ -57,6 +72,14 @@ def checkpointing(model: _M, segments: int | Sequence[Segment] | None = None, *,
     """
     if segments is not None and every is not None:
         raise ValueError("checkpointing: give the number of segments or the stages of each (every=), not both")
+    if isinstance(segments, str):
+        one_of("checkpointing: segments", segments, ["selective"], hint="or give a number of segments")
+        check_attention(model)
+    for module in attention_layers(model):
+        module.recomputes_selectively = segments == "selective"
+    if segments == "selective":
+        vars(model).pop("forward", None)
+        return model
     count = len(model.stages())
     try:
         check_stages(type(model))
@@ -71,6 +94,21 @@ def checkpointing(model: _M, segments: int | Sequence[Segment] | None = None, *,
         check_segments(chosen, count)
     vars(model)["forward"] = CheckpointedForward(model, chosen)
     return model
+
+
+def attention_layers(model: Module) -> list[Any]:
+    """The modules whose attention can be recomputed."""
+    return [module for module in model.modules() if hasattr(module, "recomputes_selectively")]
+
+
+def check_attention(model: Module) -> None:
+    """Raise ValueError for a model without attention."""
+    if not attention_layers(model):
+        raise ValueError(
+            f"selective recomputation computes attention again in backward, and {type(model).__name__} has no layer of "
+            "attention, such as those of nn.models.GPT or nn.MultiheadAttention: recompute segments of its stages, "
+            "nn.checkpointing(model)"
+        )
 
 
 class CheckpointedForward:

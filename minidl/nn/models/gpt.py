@@ -10,6 +10,7 @@ import numpy as np
 from minidl import functional as F
 from minidl import random
 from minidl.arguments import whole_number
+from minidl.functional.attention import keeps_matrix
 from minidl.grad_mode import no_grad
 from minidl.nn import init
 from minidl.nn.attention import attention_weights
@@ -19,11 +20,14 @@ from minidl.nn.linear import Embedding, Linear
 from minidl.nn.module import Module
 from minidl.nn.normalization import LayerNorm
 from minidl.nn.stages import Stage, run_stages
+from minidl.recomputation import checkpoint
 from minidl.tensor import Tensor
 
 
 class CausalSelfAttention(Module):
     """Multi-head attention in which a position sees itself and the positions before it."""
+
+    recomputes_selectively = False
 
     def __init__(self, n_embd: int, n_head: int, dropout: float, bias: bool) -> None:
         self.head_size = n_embd // n_head
@@ -40,9 +44,14 @@ class CausalSelfAttention(Module):
 
     def forward(self, x: Tensor) -> Tensor:
         heads = self.heads(x)
-        out = F.scaled_dot_product_attention(heads[0], heads[1], heads[2], is_causal=True)  # (n, heads, t, head_size)
+        recompute = self.recomputes_selectively and keeps_matrix(heads, heads)
+        out = checkpoint(_attend, heads) if recompute else _attend(heads)  # (n, heads, t, head_size)
         n, count, t, size = out.shape
         return self.dropout(self.c_proj(out.transpose(1, 2).reshape(n, t, count * size)))
+
+
+def _attend(heads: Tensor) -> Tensor:
+    return F.scaled_dot_product_attention(heads[0], heads[1], heads[2], is_causal=True)
 
 
 class FeedForward(Module):

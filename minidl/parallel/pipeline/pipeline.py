@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from math import ceil
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from minidl.data.loader import Batch
 from minidl.data.pairs import minibatch
 from minidl.kernels import Array
 from minidl.nn import Module, Parameter, Stage, building
-from minidl.nn.checkpointing import bypasses_checkpointing
+from minidl.nn.checkpointing import bypasses_checkpointing, check_attention, checkpointing
 from minidl.nn.normalization import BatchNorm
 from minidl.nn.stages import shared_modules
 from minidl.parallel.gradients.buckets import GradientBuckets
@@ -65,8 +65,10 @@ class Pipeline(Strategy):
         weight_versions   with "pipedream", what a stage computes with: "stashing", forward and backward of a minibatch
                           with the weights of its forward; "vertical_sync", with those that stage 0 had at its forward;
                           "latest", backward with weights that others have updated since, and so no gradient
-        recompute         keep only the input of each micro-batch, and run its chunk again before backward: a stage has
-                          the activations of one micro-batch at a time, for a forward pass more
+        recompute         "full" or True  keep only the input of each micro-batch, and run its chunk again before
+                                          backward: a stage has the activations of one micro-batch at a time, for a
+                                          forward pass more
+                          "selective"     recompute only the core of each attention, as `nn.checkpointing` does
         algorithm         all-reduce of the gradients over replicas, as in `comm.all_reduce`
         bucket_mb         size of a bucket of gradients in megabytes (1e6 bytes), as in `Synchronous`
         overlap           whether replicas add up the gradients of a chunk during its last backward; default: where
@@ -78,8 +80,8 @@ class Pipeline(Strategy):
     with another forward each stage draws numbers of its own.
 
     References
-        Huang et al., GPipe (arXiv:1811.06965), section 2.3 for recompute; Narayanan et al. (arXiv:2104.04473),
-        section 2.2.
+        Huang et al., GPipe (arXiv:1811.06965), section 2.3, and Korthikanti et al. (arXiv:2205.05198), section 5, for
+        recompute; Narayanan et al. (arXiv:2104.04473), section 2.2.
     """
 
     stages: int = 2
@@ -89,10 +91,11 @@ class Pipeline(Strategy):
     chunks_per_stage: int | None = None
     cuts: str | Sequence[int] = "flops"
     weight_versions: str = "stashing"
-    recompute: bool = False
+    recompute: bool | Literal["full", "selective"] = False
     algorithm: AllReduceAlgorithm = "auto"
     bucket_mb: float = 1.0
     overlap: bool | None = None
+    scales_loss: ClassVar[bool] = True
     is_resumable: ClassVar[bool] = True
     resumes_from: ClassVar[str] = "checkpoint"
     setting_of_stages: ClassVar[str] = "stages"
@@ -108,11 +111,10 @@ class Pipeline(Strategy):
             one_of("Pipeline: cuts", self.cuts, UNITS, hint="or give the cuts, such as (2, 4) for three chunks")
         real_number("Pipeline: bucket_mb", self.bucket_mb, above=0)
         self.check_algorithm()
-        if not isinstance(self.recompute, bool):
-            raise TypeError(f"Pipeline: recompute must be True or False, got {self.recompute!r}")
+        one_of("Pipeline: recompute", self.recompute, (False, True, "full", "selective"))
         if self.recompute and self.weight_versions == "latest":
             raise ValueError(
-                "Pipeline: recompute=True needs the weights of the forward pass, which weight_versions='latest' does "
+                f"Pipeline: recompute={self.recompute!r} needs the weights of the forward pass, which weight_versions='latest' does "
                 "not keep: choose 'stashing' or 'vertical_sync', or leave out recompute"
             )
         if self.weight_versions != "stashing" and not self.made_schedule().is_asynchronous:
@@ -159,6 +161,8 @@ class Pipeline(Strategy):
                 f"{type(self).__name__}: the model's nn.checkpointing would have no effect, since its stages are "
                 "called one by one: leave it out, and give recompute=True"
             )
+        if self.recompute == "selective":
+            check_attention(model)
         units = len(model.stages())
         check_enough(units, chunks)
         if not isinstance(self.cuts, str):
@@ -210,6 +214,11 @@ class Pipeline(Strategy):
                 f"Pipeline: {' and '.join(ties[0])} are one tensor, but with pipedream each stage updates at a time of "
                 "its own: choose another schedule, such as 1f1b"
             )
+        if job.precision == "float16":
+            raise ValueError(
+                'Pipeline: precision="float16" needs a loss scale for all stages, but with pipedream each updates at a '
+                'time of its own: use precision="bfloat16", or another schedule, such as 1f1b'
+            )
         if job.clip_norm is not None:
             raise ValueError(
                 "Pipeline: clip_norm needs the gradients of all stages at one time, but with pipedream each updates at "
@@ -228,7 +237,8 @@ class Pipeline(Strategy):
 
     def build(self, job: Job, mesh: Mesh[Communicator]) -> Module:
         with building(partial(self.partition, job, mesh)):
-            return job.build_model()
+            model = job.build_model()
+        return checkpointing(model, "selective") if self.recompute == "selective" else model
 
     def partition(self, job: Job, mesh: Mesh[Communicator], model: Module) -> list[Stage]:
         """The stages of the model that this rank holds; a strategy that divides layers does it here."""
@@ -295,7 +305,8 @@ class Pipeline(Strategy):
         versions: WeightVersions | None = None,
     ) -> StageExecution:
         loss, update, chunks = self.loss(session), partial(self.update, session), self.computing(session, units)
-        return StageExecution(session, made, chunks, gradients, loss, update, versions, self.recompute)
+        is_recomputed = self.recompute in (True, "full")
+        return StageExecution(session, made, chunks, gradients, loss, update, versions, is_recomputed)
 
     def computing(self, session: Session, units: dict[int, list[Stage]]) -> Computing:
         """What computes the chunks of this rank, of which each has these stages."""

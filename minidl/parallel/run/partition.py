@@ -135,6 +135,15 @@ class Partition:
         """The value that the replica's first rank gives; all ranks of the replica call it."""
         return value if self._replica is None else int(self._replica.broadcast(value))
 
+    # Updates
+
+    def update(self, step: Callable[[], None]) -> None:
+        """Make one step of the optimizer and of the schedule; it may end later, see `finish_update`."""
+        step()
+
+    def finish_update(self) -> None:
+        """Return when the last update has been made."""
+
     # Gradients
 
     def sum_tied_gradients(self) -> None:
@@ -159,6 +168,10 @@ class Partition:
         if self._counting is not None:
             norm = hypot(*self._counting.all_gather(norm))
         clip_grads_with_norm_(self.trained, max_norm, norm)
+
+    def agree(self, mine: bool) -> bool:
+        """Whether it is True on all ranks of one replica, or of all replicas that share out their state."""
+        return mine if self._replica is None else all(self._replica.all_gather(mine))
 
     # Whole arrays
 

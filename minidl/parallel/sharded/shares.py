@@ -32,15 +32,20 @@ class Shares(Partition):
         mesh    of the run's plan
         groups  of its parameters; frozen ones may be in none
         units   where each unit has its weights only while it computes; None: all have theirs
+
+    Attributes
+        count   called when the rank holds much, as `DeviceBytes`; None: nothing is counted
     """
 
     is_split = True
+    count: Callable[..., None] | None
 
     def __init__(
         self, model: Module, mesh: Mesh[Communicator], groups: Sequence[FlatGroup], units: Units | None = None
     ) -> None:
         super().__init__(model, mesh)
         self.groups, self.units, self._replicas = groups, units, mesh["dp"]
+        self._summing, self.count = self._replicas, None
         own = {whole: part for group in groups for whole, part in group.slices.items()}
         self.slices = {whole: own.get(whole, whole) for whole in model.parameters()}
         self.trained = [part for part in own.values() if part.requires_grad]
@@ -55,8 +60,7 @@ class Shares(Partition):
         self._sharers = {self.names[whole]: ranks for group in groups for whole, ranks in group.owners().items()}
 
     def serve(self, optimizer: Optimizer) -> None:
-        """Let the optimizer's steps give every replica what the others have updated."""
-        optimizer.after_step.append(self.end_update)
+        """Let an optimizer that needs norms add up their squares over the replicas."""
         if isinstance(optimizer, LayerWise):
             optimizer.sum_over_ranks = self.sum_over_ranks
 
@@ -110,19 +114,28 @@ class Shares(Partition):
 
     # Updates
 
+    def update(self, step: Callable[[], None]) -> None:
+        step()
+        if self.count is not None:
+            self.count("at the update")
+        self.end_update()
+
     def end_update(self) -> None:
         """Drop the gradients, and give every replica the weights that the others have updated, if it keeps them."""
         for group in self.groups:
-            for part in group.slices.values():
-                part.grad = None
+            for whole, part in group.slices.items():
+                whole.grad = part.grad = None
             if self.units is None:
                 group.gather()()
                 for parameter in group.parameters:
                     parameter.increment_version()
 
+    def agree(self, mine: bool) -> bool:
+        return all(self._counting.all_gather(mine))
+
     def sum_over_ranks(self, squares: Mapping[Tensor, Sequence[float]]) -> dict[Tensor, list[float]]:
         """The sums, over the replicas, of what each has of some parameters: the same ones, in the same order."""
-        sums: Any = self._replicas.all_reduce(np.array(list(squares.values())), algorithm="ordered")
+        sums: Any = self._summing.all_reduce(np.array(list(squares.values())), algorithm="ordered")
         return dict(zip(squares, sums.tolist(), strict=True))
 
 

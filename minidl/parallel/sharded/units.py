@@ -111,6 +111,7 @@ class Units:
         groups     of the parameters, in the order in which backward completes their gradients
         completed  for each chunk, called after the backward of each of its units with the number of the chunk's trained
                    groups whose gradients are final, as `ScatteredGradients.completed`
+        count      called after the forward of each unit, as `DeviceBytes`; None: nothing is counted
     """
 
     def __init__(
@@ -125,8 +126,9 @@ class Units:
         self.groups = [FlatGroup(layout.parameters, comm, is_kept=False) for layout in layouts]
         self._names = names
         self._release(self.groups)
-        self._bytes, self._places = _places(layouts)
+        self._bytes, self._places = places_of(layouts)
         self.completed: dict[int, Callable[[int], None]] = {}
+        self.count: Callable[..., None] | None = None
         self._groups_of = [
             [group for group, layout in zip(self.groups, layouts, strict=True) if number in layout.users]
             for number in range(len(units))
@@ -150,6 +152,8 @@ class Units:
             outputs = self.forward(0, x, links)
             if links:
                 links[-1] = links[-1]._replace(output=session.mean_loss(outputs, batch) * batch.weight)
+                if self.count is not None:
+                    self.count("in forward", [links[-1].output])
             outputs = None  # backward releases the graphs, one unit after the other
             session.comm.mark("backward")
             self.backward(0, links, None)
@@ -180,6 +184,8 @@ class Units:
             output = self._run(unit, x)
             if links is not None:
                 links.append(Link.of(x, output))
+                if self.count is not None:
+                    self.count("in forward", tensors_of(output))
             x = output
         return x
 
@@ -254,7 +260,7 @@ class Units:
         travelling = self._gather(order[0])
         for here, after in zip(order, [*order[1:], None], strict=True):
             while travelling:
-                travelling.pop(0)()  # and forget what has arrived
+                travelling.pop(0)()  # keeps no copy of the weights
             if after is not None and self._overlap:
                 travelling = self._gather(after)
             yield here
@@ -278,7 +284,7 @@ class Units:
         return output
 
 
-def _places(layouts: Sequence[Layout]) -> tuple[int, list[slice]]:
+def places_of(layouts: Sequence[Layout]) -> tuple[int, list[slice]]:
     """The bytes that the largest unit needs with all that several units use, and the place of each group in them."""
     sizes = [layout.parameters[0].dtype.itemsize * sum(p.size for p in layout.parameters) for layout in layouts]
     padded = [-(-size // ALIGNMENT) * ALIGNMENT for size in sizes]

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from minidl import functional as F
 from minidl import random
 from minidl.cluster.comm import Communicator
 from minidl.functional.bind import operand
-from minidl.kernels import array_module
+from minidl.functional.dropout import dropping, kept_elements
 from minidl.nn import Dropout
 from minidl.parallel.tensor.collectives import own_slice
-from minidl.tensor import Tensor
+from minidl.tensor import Tensor, record
 
 
 class ShardedDropout(Dropout):
@@ -36,7 +35,7 @@ class ShardedDropout(Dropout):
             return x
         whole = list(x.shape)
         whole[self.axis] *= self.comm.size
-        ones = array_module(x.data).ones(whole, dtype=x.dtype)
-        mask = F.dropout(ones, self.p, generator=random.layer_generator(self))
-        share = own_slice(mask.data, self.comm, self.axis).copy()  # a view would keep the whole mask until backward
-        return x * Tensor(share)
+        kept = kept_elements(x.data, tuple(whole), self.p, random.layer_generator(self))
+        share = own_slice(kept, self.comm, self.axis).copy()  # a view would keep the whole mask until backward
+        drop = dropping(share, self.p, x.dtype)
+        return record(drop(x.data), (x,), lambda g, needs: (drop(g),))

@@ -5,13 +5,25 @@ from __future__ import annotations
 from typing import Any
 
 from minidl import functional as F
+from minidl import kernels
 from minidl.arguments import one_of
 from minidl.cluster.comm import Communicator
 from minidl.functional.bind import operand
+from minidl.functional.one_type import in_one_type
+from minidl.grad_mode import no_grad
+from minidl.kernels import Array
 from minidl.nn import Linear, Module, Shard
 from minidl.nn.parameter import ModelTensor
-from minidl.parallel.tensor.collectives import copied, gathered, gathered_whole, summed, summed_sliced
-from minidl.tensor import Tensor
+from minidl.parallel.tensor.collectives import (
+    copied,
+    gathered,
+    gathered_whole,
+    joined,
+    reduce_scattered,
+    summed,
+    summed_sliced,
+)
+from minidl.tensor import Tensor, record
 
 GATHER = ("never", "evaluation", "always")
 
@@ -30,11 +42,15 @@ class ColumnLinear(Module):
 
     Shapes: x (..., in_features) -> y (..., out_features / p), (..., out_features) where gathered.
     Messages: none in forward, an all-reduce of x's gradient in backward. With `sequence` an all-gather of x in forward,
-    and a reduce-scatter of its gradient in backward.
+    and a reduce-scatter of its gradient in backward; with selective recomputation x is not kept whole, and backward
+    gathers it again.
 
     References
-        Shoeybi et al., Megatron-LM (arXiv:1909.08053), section 3, figure 3.
+        Shoeybi et al., Megatron-LM (arXiv:1909.08053), section 3, figure 3; Korthikanti et al. (arXiv:2205.05198),
+        section 4.2.2.
     """
+
+    recomputes_selectively = False
 
     def __init__(
         self,
@@ -61,10 +77,29 @@ class ColumnLinear(Module):
 
     def forward(self, x: Any) -> Tensor:
         x = operand(x)
-        x = gathered_whole(x, self.comm, 1) if self.sequence else copied(x, self.comm)
-        y = F.linear(x, self.weight, self.bias)
+        if self.sequence and self.recomputes_selectively:
+            y = _linear_of_slices(x, self.weight, self.bias, self.comm)
+        else:
+            whole = gathered_whole(x, self.comm, 1) if self.sequence else copied(x, self.comm)
+            y = F.linear(whole, self.weight, self.bias)
         is_gathered = self.gather == "always" or (self.gather == "evaluation" and not self.training)
         return gathered(y, self.comm) if is_gathered else y
+
+
+def _linear_of_slices(x: Tensor, weight: Tensor, bias: Tensor | None, comm: Communicator) -> Tensor:
+    """`F.linear` of the ranks' slices x, which keeps this rank's slice alone, and gathers again in backward."""
+    x, weight, bias = in_one_type("linear", x, weight, bias)
+    with no_grad():
+        out = F.linear(joined(x.data, comm, 1), weight, bias).data
+    mine, w = x.data, weight.data
+
+    def separable_vjp(g: Array, needs: Any) -> tuple[Any, ...]:
+        kernel, rows = kernels.current(), g.reshape(-1, w.shape[0])
+        of_x = needs[0] and reduce_scattered(kernel.matmul(rows, w).reshape(*g.shape[:-1], w.shape[1]), comm, 1)
+        of_weight = needs[1] and kernel.matmul(rows.T, joined(mine, comm, 1).reshape(-1, w.shape[1]))
+        return (of_x, of_weight) if bias is None else (of_x, of_weight, needs[2] and kernel.sum_rows(rows))
+
+    return record(out, (x, weight) if bias is None else (x, weight, bias), separable_vjp, saved=(0, 1))
 
 
 class RowLinear(Module):

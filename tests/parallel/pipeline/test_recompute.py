@@ -132,7 +132,8 @@ def test_each_chunk_runs_once_more_for_each_micro_batch_and_keeps_what_the_ledge
 @pytest.mark.parametrize(
     ("settings", "error", "message"),
     [
-        ({"recompute": "yes"}, TypeError, "recompute must be True or False, got 'yes'"),
+        ({"recompute": "yes"}, ValueError, "recompute must be False, True, 'full' or 'selective', got 'yes'"),
+        ({"recompute": 1}, TypeError, "recompute must be False, True, 'full' or 'selective', got 1"),
         (
             {"schedule": "pipedream", "weight_versions": "latest", "recompute": True},
             ValueError,
