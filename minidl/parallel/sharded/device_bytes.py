@@ -30,7 +30,7 @@ class DeviceBytes:
         self._session, self._shares, self._gradients, self._on_device = session, shares, gradients, on_device
         self._kept: dict[int, ref[Array]] = {}  # the activations, as long as backward needs them
 
-    def __call__(self, moment: str, outputs: Iterable[Any] = (), filled: Iterable[Array] = ()) -> None:
+    def __call__(self, moment: str, *, outputs: Iterable[Any] = (), filled: Iterable[Array] = ()) -> None:
         """Count.
 
         Parameters

@@ -188,7 +188,7 @@ class Sharded(Synchronous):
         if shares.units is None:
             loss = session.loss(batch)
             if shares.count is not None:
-                shares.count("after forward", [loss])
+                shares.count("after forward", outputs=[loss])
             loss.backward()
         else:
             shares.units.forward_and_backward(session, batch)
