@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from minidl import Tensor, cluster, nn, parallel
-from minidl.grad_mode import recomputing
+from minidl.grad_mode import is_grad_enabled, recomputing
+from minidl.nn.models import gpt
 from minidl.parallel import Job, Pipeline, pipeline
 from tests.parallel.jobs import blobs, small_job
 from tests.parallel.pipeline.test_asynchronous import deep_model
@@ -20,10 +21,8 @@ from tests.parallel.pipeline.test_pipeline import deep_gpt
 from tests.parallel.test_split_models import JOBS
 
 
-def assert_same_bits(job: Job, strategy: Pipeline, nodes: int, on: Any = "simulation") -> None:
-    plain, other = (
-        parallel.train(job, replace(strategy, recompute=recompute), nodes, on=on) for recompute in (False, True)
-    )
+def assert_same_bits(job: Job, strategy: Pipeline, nodes: int, on: Any = "simulation", recompute: Any = True) -> None:
+    plain, other = (parallel.train(job, replace(strategy, recompute=each), nodes, on=on) for each in (False, recompute))
     for name, array in plain.checkpoint.model.items():
         np.testing.assert_array_equal(other.checkpoint.model[name], array)
     for row, true in zip(other.history, plain.history, strict=True):
@@ -37,6 +36,25 @@ def test_recomputation_changes_no_bit(job: str, kind: str):
     """Batch norm, dropout, a tie, frozen weights, clipping; the last minibatch has fewer samples."""
     this = replace(JOBS[job], epochs=1, **({"model": partial(deep_gpt, 0.2)} if kind == "zb-v" else {}))
     assert_same_bits(this, Pipeline(stages=2, micro_batches=4, schedule=kind), 2)
+
+
+@pytest.mark.parametrize(("kind", "cuts"), [("1f1b", (3,)), ("zb-h1", (3,)), ("interleaved", (2, 3, 4))])
+def test_selective_recomputation_runs_the_core_of_attention_twice_and_changes_no_bit(
+    kind: str, cuts: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+):
+    calls, attend = dict.fromkeys((False, True), 0), gpt._attend
+
+    def counted(heads: Tensor) -> Tensor:
+        calls[recomputing.get()] += is_grad_enabled()
+        return attend(heads)
+
+    monkeypatch.setattr(gpt, "_attend", counted)
+    job, strategy = replace(JOBS["tied GPT"], model=partial(deep_gpt, 0.2), epochs=1), Pipeline(2, 4, kind, cuts=cuts)
+    parallel.train(job, strategy, 2, on="simulation")
+    plain = dict(calls)
+    assert plain[False] > 0 == plain[True]
+    assert_same_bits(job, strategy, 2, recompute="selective")
+    assert calls == {False: 3 * plain[False], True: plain[False]}
 
 
 def test_it_changes_none_where_replicas_reduce_gradients_during_backward():
