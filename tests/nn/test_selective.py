@@ -148,16 +148,17 @@ def test_losses_gradients_and_masks_have_the_bits_of_the_plain_model():
             assert same(plain, results(model, nn.checkpointing(model, "selective"), tokens))
 
 
-def test_a_layer_that_returns_its_weights_keeps_no_matrix_of_each_head():
+@pytest.mark.parametrize(("need_weights", "bytes_per_weight"), [(False, 4 + 1), (True, 4 + 4 + 4 + 1)])
+def test_no_matrix_of_a_head_is_kept_by_other_layers_either(need_weights: bool, bytes_per_weight: int):
+    """Probabilities and dropout's mask; to return weights, also the result of dropout, one more, and a factor."""
     kept = []
-    for selective in (False, True):
-        layer = nn.MultiheadAttention(H, A, dropout=0.3, batch_first=True)
-        if selective:
-            nn.checkpointing(layer, "selective")
+    layer = nn.MultiheadAttention(H, A, dropout=0.3, batch_first=True)
+    for _ in ("plain", "selective"):
         x = Tensor(normal(B, S, H))
-        out, _ = layer(x, x, x)
+        out, _ = layer(x, x, x, need_weights=need_weights)
         kept.append(kept_bytes([out], [x, *layer.parameters()]))
-    assert kept[0] - kept[1] >= 2 * 4 * A * B * S * S
+        nn.checkpointing(layer, "selective")
+    assert kept[0] - kept[1] == bytes_per_weight * A * B * S * S + 4 * need_weights
 
 
 def test_where_no_matrix_is_kept_nothing_is_recomputed(monkeypatch: pytest.MonkeyPatch):

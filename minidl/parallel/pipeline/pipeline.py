@@ -112,8 +112,8 @@ class Pipeline(Strategy):
         one_of("Pipeline: recompute", self.recompute, (False, True, "full", "selective"))
         if self.recompute and self.weight_versions == "latest":
             raise ValueError(
-                f"Pipeline: recompute={self.recompute!r} needs the weights of the forward pass, which weight_versions='latest' does "
-                "not keep: choose 'stashing' or 'vertical_sync', or leave out recompute"
+                f"Pipeline: recompute={self.recompute!r} needs the weights of the forward pass, which "
+                "weight_versions='latest' does not keep: choose 'stashing' or 'vertical_sync', or leave out recompute"
             )
         if self.weight_versions != "stashing" and not self.made_schedule().is_asynchronous:
             raise ValueError(
@@ -298,7 +298,8 @@ class Pipeline(Strategy):
         versions: WeightVersions | None = None,
     ) -> StageExecution:
         loss, update, starts = self.loss(session), partial(self.update, session), [0, *self.cuts]
-        return StageExecution(session, made, units, starts, gradients, loss, update, versions, self.recompute in (True, "full"))
+        recompute = self.recompute in (True, "full")  # "selective" has changed the model
+        return StageExecution(session, made, units, starts, gradients, loss, update, versions, recompute)
 
     def _gradients(self, session: Session, units: dict[int, list[Stage]]) -> dict[int, GradientBuckets]:
         """The sums over the replicas, of each chunk by itself: its last backward may overlap with their all-reduce.

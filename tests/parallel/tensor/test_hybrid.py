@@ -121,14 +121,14 @@ def test_every_kind_of_schedule_goes_with_divided_layers(kind: str):
     assert_trains_as_one_node(replace(JOB, epochs=1), hybrid(1, 2, 2, schedule=kind, **settings))
 
 
-def calls_along_tp(layers: int, sequence: bool, recompute: bool) -> dict[str, int]:
+def calls_along_tp(layers: int, sequence: bool, recompute: bool | str) -> dict[str, int]:
     """How often a rank calls each collective in forward and backward of a GPT with so many blocks on two ranks."""
 
     def program(comm: Communicator) -> None:
         model = nn.models.GPT(24, block_size=12, n_layer=layers, n_head=4, n_embd=24)
         split_layers(model, comm, layout_of(model, sequence))
         if recompute:
-            nn.checkpointing(model, every=1)
+            nn.checkpointing(model, "selective" if recompute == "selective" else layers + 2)
         tokens = np.random.default_rng(0).integers(24, size=(3, 12))
         vocabulary_cross_entropy(model(tokens), tokens, comm).backward()
 
@@ -149,6 +149,8 @@ def test_with_slices_of_the_positions_each_all_reduce_is_a_reduce_scatter_and_an
     layers = 3
     calls = calls_along_tp(layers, sequence=True, recompute=False)
     assert calls == {"all_reduce": 2, "reduce_scatter": 4 * layers + 2, "all_gather": 4 * layers + 2}
+    calls = calls_along_tp(layers, sequence=True, recompute="selective")
+    assert calls == {"all_reduce": 2, "reduce_scatter": 4 * layers + 2, "all_gather": 6 * layers + 3}
 
 
 def test_stages_that_compute_forward_again_train_to_the_same_bits():
