@@ -66,6 +66,14 @@ def test_at_two_bytes_a_number_it_keeps_the_34_of_the_paper():
     assert formula(2, 0.3, selective=True, t=2, sequence=True) == (34 * B * S * H + 16 * B * S) / 2
 
 
+def test_full_recomputation_keeps_the_input_of_each_block():
+    """Korthikanti et al., section 5: 2 b s h at two bytes a number."""
+    tokens = np.arange(B * S).reshape(B, S) % 12
+    for w, dtype in ((2, "bfloat16"), (4, "float32")):
+        two, three = (nn.checkpointing(gpt(0.3, layers).to(dtype), every=1) for layers in (2, 3))
+        assert nn.count(three, tokens).activation_bytes - nn.count(two, tokens).activation_bytes == w * B * S * H
+
+
 @pytest.mark.parametrize("sequence", [False, True])
 def test_a_rank_of_tensor_parallelism_keeps_its_share(sequence: bool):
     def program(comm: cluster.Communicator, selective: bool) -> int:

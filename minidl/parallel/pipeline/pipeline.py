@@ -110,7 +110,7 @@ class Pipeline(Strategy):
         real_number("Pipeline: bucket_mb", self.bucket_mb, above=0)
         self.check_algorithm()
         one_of("Pipeline: recompute", self.recompute, (False, True, "full", "selective"))
-        if self.recompute and self.weight_versions == "latest":
+        if self.recompute in (True, "full") and self.weight_versions == "latest":
             raise ValueError(
                 f"Pipeline: recompute={self.recompute!r} needs the weights of the forward pass, which "
                 "weight_versions='latest' does not keep: choose 'stashing' or 'vertical_sync', or leave out recompute"

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from minidl import Tensor, cluster, nn, parallel
+from minidl import Tensor, cluster, nn, optim, parallel
 from minidl.grad_mode import is_grad_enabled, recomputing
 from minidl.nn.models import gpt
 from minidl.parallel import Job, Pipeline, pipeline
@@ -66,6 +66,18 @@ def test_it_changes_none_where_replicas_reduce_gradients_during_backward():
 def test_an_asynchronous_stage_recomputes_with_the_weights_of_the_forward_pass(weight_versions: str):
     job = small_job(model=deep_model, batch_size=7, epochs=1)
     assert_same_bits(job, Pipeline(4, schedule="pipedream", cuts=(1, 2, 3), weight_versions=weight_versions), 4)
+
+
+@pytest.mark.parametrize("weight_versions", ["stashing", "latest"])
+def test_attention_has_no_weights_of_its_own_so_that_any_version_will_do(weight_versions: str):
+    job = replace(JOBS["tied GPT"], model=untied, optimizer=partial(optim.SGD, lr=0.1), clip_norm=None, epochs=1)
+    strategy = Pipeline(2, schedule="pipedream", cuts=(2,), weight_versions=weight_versions)
+    assert_same_bits(job, strategy, 2, recompute="selective")
+
+
+def untied() -> nn.Module:
+    blocks = [gpt.Block(n_embd=8, n_head=2, dropout=0.2, bias=True) for _ in range(2)]
+    return nn.Sequential(nn.Embedding(11, 8), *blocks, nn.Linear(8, 11)).double()
 
 
 # ---- calls and memory, counted ----
