@@ -46,7 +46,8 @@ def checkpointing(model: _M, segments: int | str | Sequence[Segment] | None = No
     its forward pass. At w = 2 that is the 34 b s h of Korthikanti et al.; their matrices take 5 a b s^2, since their
     model also drops attention weights, where minidl keeps 3 (nn.MultiheadAttention) or, without dropout, 2. Their
     formula for flops counts 12 b s^2 h. From 2^20 scores a head on, minidl's attention keeps no matrix, unless it drops
-    weights: then nothing is recomputed.
+    weights: then nothing is recomputed. Each of t nodes of `parallel.Hybrid(tp=t)` keeps
+    b s h (4 w + 2 + 12 w / t) + a b s^2 w / t; with sequence=True and recompute="selective", a t-th of all.
 
     Raises
         NotImplementedError  the model has no stages

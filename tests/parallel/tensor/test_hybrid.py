@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from minidl import cluster, nn, parallel
+import minidl
+from minidl import amp, cluster, nn, parallel
 from minidl.cluster import Communicator
 from minidl.data import Dataset, Splits
 from minidl.parallel import Hybrid, Job, Pipeline, Serial, pipeline
@@ -162,6 +163,28 @@ def test_stages_that_compute_forward_again_train_to_the_same_bits():
     again = selective["all_gather"] - plain["all_gather"]
     assert again > 0  # slices of the positions; attention itself sends nothing
     assert selective == plain | {"all_gather": plain["all_gather"] + again}
+
+
+@pytest.mark.parametrize("is_mixed", [False, True])
+def test_a_layer_that_gathers_its_slices_again_has_the_same_bits_in_mixed_precision_too(is_mixed: bool):
+    def program(comm: Communicator, how: str) -> list[np.ndarray]:
+        minidl.manual_seed(2)
+        model = nn.models.GPT(24, block_size=12, n_layer=2, n_head=4, n_embd=24, dropout=0.2)
+        split_layers(model, comm, layout_of(model, sequence=True))
+        if how == "selective":
+            nn.checkpointing(model, how)
+        tokens = np.random.default_rng(0).integers(24, size=(3, 12))
+        with amp.autocast(enabled=is_mixed):
+            loss = vocabulary_cross_entropy(model(tokens), tokens, comm)
+        loss.backward()
+        return [loss.numpy(), *(parameter.grad for parameter in model.parameters())]
+
+    plain, other = (
+        cluster.launch(program, (how,), nodes=2, on="simulation", deadline=60).results for how in ("plain", "selective")
+    )
+    for one, two in zip(plain, other, strict=True):
+        for a, b in zip(one, two, strict=True):
+            np.testing.assert_array_equal(a, b)
 
 
 class Restored(Hybrid):
