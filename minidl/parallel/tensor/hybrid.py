@@ -105,11 +105,9 @@ class Hybrid(Pipeline):
 
     Notes
         With shard and algorithm="ordered" the weights have the bits that they have without shard, but for norms
-        (clip_norm, LARS, LAMB), in which the nodes add up squares of their ranges, and with shard=3 for 16-bit weights
-        that several units of a node use: each unit's gradient of them is rounded to 16 bits.
-        The notes of `Sharded` hold, with dp for N: of P weights on its stage and tensor shard, in float32 with Adam, a
-        node keeps 16 P bytes at the update without shard, 8 P + 8 P / dp, 4 P + 12 P / dp and 16 P / dp bytes with
-        shard=1, 2 and 3.
+        (clip_norm, LARS, LAMB), in which the nodes add up squares of their ranges. The notes of `Sharded` hold, with dp
+        for N: of P weights on its stage and tensor shard, in float32 with Adam, a node keeps 16 P bytes at the update
+        without shard, 8 P + 8 P / dp, 4 P + 12 P / dp and 16 P / dp bytes with shard=1, 2 and 3.
         With several micro-batches gradients are whole until the last one, also with shard=2 and 3: 4 P bytes.
         Numbers that a node sends along "dp" in a minibatch of m micro-batches: 2 P (dp - 1) / dp without shard and with
         shard=1 and 2; (2 m + 1) P (dp - 1) / dp with shard=3, and (3 m + 1) P (dp - 1) / dp if it recomputes in full:
