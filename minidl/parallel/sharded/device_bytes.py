@@ -22,8 +22,7 @@ class DeviceBytes:
         gradients  that travel
         on_device  whether the optimizer's state and this rank's range of the gradients are there; else with the host
 
-    Not counted: what an operation needs while it computes, and what is recomputed in backward by activation
-    checkpointing. The samples count as activations where a layer keeps them.
+    What an operation needs while it computes is not counted. The samples count as activations where a layer keeps them.
     """
 
     def __init__(self, session: Session, shares: Shares, gradients: ScatteredGradients, on_device: bool) -> None:
