@@ -1,9 +1,9 @@
 # %% [markdown]
 # # 13a. Must every machine keep a copy of everything?
 #
-# *Read [05a](05a_data_parallelism.ipynb) first: data parallelism, all-reduce; and
-# [04b](04b_collectives.ipynb): reduce-scatter, all-gather. Reading time: about 20 minutes. Figures are* measured *on the
-# computer that ran this page,* simulated, *or come from a* formula.
+# *Read [05a](05a_data_parallelism.ipynb) first: data parallelism; and [04b](04b_collectives.ipynb): reduce-scatter,
+# all-gather. Reading time: about 20 minutes. Figures are* measured *on the computer that ran this page,* simulated, *or
+# come from a* formula.
 #
 # ## The question
 #
@@ -16,7 +16,7 @@
 # rounded to the 16-bit ones.
 
 # %%
-from course.interaction import explore, guess, warm_up
+from course.interaction import bar, explore, guess, warm_up
 
 warm_up()
 
@@ -24,11 +24,14 @@ warm_up()
 from functools import partial
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from course.figures import gathered_units
 from course.figures.page import say, see, table
 from minidl import cluster, data, nn, optim, parallel
 from minidl.plots import style
+
+one_thread = threadpool_limits(1)  # matrices as small as ours are not worth a second thread
 
 CARD = 80e9  # bytes
 PARTS = ("weights", "gradients", "optimizer's state")
@@ -119,6 +122,12 @@ def gradient_of(w, x, y):
     return (x.T @ p).reshape(-1) / len(y)
 
 
+def loss_of(w):
+    """The mean cross entropy of all samples."""
+    scores = X @ w.reshape(64, 10)
+    return np.mean(np.log(np.exp(scores).sum(axis=1)) - scores[np.arange(len(Y)), Y])
+
+
 def learn(comm, step, update, steps=40, batch=120):
     """Train on all nodes; return this node's weights, the numbers of its state, and the bytes that it sent."""
     w, state = np.zeros(640, X.dtype), {"t": 0}
@@ -172,6 +181,7 @@ table(
 # 3. **The weights, too.** A node keeps its range alone. A layer needs its weights only while it computes. They are
 #    gathered just before, from all nodes, and released just after: once in forward, once in backward.
 
+
 # %%
 def bytes_kept(stage, nodes, bytes_of=SIXTEEN):
     """What a node keeps for each weight: of the weights, the gradients, the optimizer's state. Stage 0: all alike."""
@@ -184,6 +194,7 @@ def bytes_kept(stage, nodes, bytes_of=SIXTEEN):
 # `parallel.Sharded(stage=…)` has all three. Is it so in a real run? We look into the nodes at each update, before the
 # gradients are dropped, and count the bytes of all arrays of weights, gradients and moments. An array that is a view of
 # another one counts once:
+
 
 # %%
 def memory(arrays):
@@ -228,15 +239,16 @@ SIZE = sum(p.size for p in network().parameters())
 STRATEGIES = {"all alike": AllAlike, **{f"stage {stage}": partial(Shared, stage) for stage in (1, 2, 3)}}
 
 
-def train(way, nodes, network_name="10gbe", overlap=True, steps=3):
+def train(way, nodes, network_name="10gbe", overlap=True, in_order=False, steps=2):
     """Train a perceptron on noise, by Adam in float32, on simulated nodes."""
     generator = np.random.default_rng(0)
     x = generator.normal(size=(steps * SAMPLES * nodes, WIDTH)).astype(np.float32)
     y = generator.integers(10, size=len(x))
     job = parallel.Job(network, data.Splits(data.Dataset(x, y), data.Dataset(x[:nodes], y[:nodes])),
                        partial(optim.Adam, lr=1e-3), batch_size=SAMPLES * nodes, epochs=1, seed=0)  # fmt: skip
-    strategy = STRATEGIES[way](algorithm="ordered" if network_name is None else "auto", overlap=overlap)
-    engine = cluster.Simulation(network_name or "10gbe", cluster.Node(50e9, np.inf), trace="ledger")
+    algorithm = "ordered" if in_order else "ring" if way == "all alike" else "auto"
+    strategy = STRATEGIES[way](algorithm=algorithm, overlap=overlap, bucket_mb=0.27)  # a bucket for each layer
+    engine = cluster.Simulation(network_name, cluster.Node(50e9, np.inf), trace="ledger")
     return parallel.train(job, strategy, nodes, engine)
 
 
@@ -251,7 +263,8 @@ def bars(axes, values, unit, limit=None, formula=None, words=lambda total: ""):
         if formula is not None:
             axes.plot([formula[row]] * 2, [row - 0.47, row + 0.47], color="black", linewidth=1.6,
                       label="formula" if row == 0 else None)  # fmt: skip
-        axes.text(total, row, f" {total:,.3g}{words(total)}", va="center", fontsize=8)
+        number = f"{total:.3g}" if total < 1000 else f"{total:,.0f}"
+        axes.text(total, row, f" {number}{words(total)}", va="center", fontsize=8)
     if limit:
         axes.axvline(limit, color="0.2", linestyle="--", linewidth=1, label=f"{limit:g} {unit.split()[0]} card")
     axes.set(xlabel=unit, ylim=(3.5, -0.5), xlim=(0, 1.45 * left[0]))
@@ -273,12 +286,15 @@ with style.applied():
         if n != 5:
             axes.get_legend().remove()
     style.label_source(figure, ("measured", "formula"), "Adam in float32, on the node that has most")
-see(figure, "ZeRO's three bars below that of data parallelism. The state shrinks with every stage, the gradients from "
-            "stage 2 on, the weights in stage 3. The black lines of the formula stand at the ends of the bars.")  # fmt: skip
+see(figure, "ZeRO's three bars below that of data parallelism. The state is shared out from stage 1 on, the "
+            "gradients from stage 2 on, the weights in stage 3. The black lines of the formula stand at the ends of "
+            "the bars.")  # fmt: skip
 off = max(abs(sum(measured[key]) / by_formula[key] - 1) for key in runs)
-digests = {run.digests[0] for run in (train(way, 3, None) for way in STRATEGIES)}
-say(f"The counts differ from the formula by at most {off:.2%}. With sums in the order of the nodes, the weights that "
-    f"the four ways end with on 3 nodes are {'the same to the bit' if len(digests) == 1 else 'not the same'}.")  # fmt: skip
+digests = {run.digests[0] for run in (train(way, 3, in_order=True) for way in STRATEGIES)}
+say(
+    f"The counts differ from the formula by at most {off:.2%}. With sums in the order of the nodes, the weights "
+    f"that the four ways end with on 3 nodes are {'the same to the bit' if len(digests) == 1 else 'not the same'}."
+)
 
 # %% [markdown]
 # With $N$ nodes, a node keeps $8 + 8/N$, $4 + 12/N$ and $16/N$ bytes for each weight in float32. In 16 bits with master
@@ -287,22 +303,266 @@ say(f"The counts differ from the formula by at most {off:.2%}. With sums in the 
 
 
 # %% source_hidden=true
-def turn(axes, nodes, billions, numbers):
+def turn(axes, nodes, billion_weights, numbers):
     of = SIXTEEN if numbers == "16 bits" else FLOAT32
-    bars(axes, [[part * billions for part in bytes_kept(stage, nodes, of)] for stage in range(4)], "GB on a node",
-         CARD / 1e9, words=lambda total: " GB, fits" if total <= CARD / 1e9 else " GB")  # fmt: skip
+    kept = [[part * billion_weights for part in bytes_kept(stage, nodes, of)] for stage in range(4)]
+    bars(axes, kept, "GB on a node", CARD / 1e9,
+         words=lambda total: " GB, fits" if total <= CARD / 1e9 else " GB")  # fmt: skip
 
 
 explore(
     turn,
-    "a bar that ends left of the dashed line fits on the card, if activations find room beside it. The more nodes there "
-    "are, the more stage 3 gains over the others. In the stages 1 and 2 the whole 16-bit weights set a limit to the "
-    "size of the model, however many nodes there are.",
+    "beside a bar stands *fits* if it is no longer than the 80 GB of the card (dashed line, if it is in the picture); "
+    "activations come on top. From 1 to 1,024 nodes stage 3 shrinks in proportion. In stages 1 and 2 every node keeps "
+    "the weights whole, which sets a limit to the model, however many nodes there are.",
     nodes=[64, 1, 2, 4, 8, 16, 256, 1024],
-    billions=[7.5, 0.125, 1.5, 20, 70, 175, 1000],
+    billion_weights=[7.5, 0.125, 1.5, 20, 70, 175, 1000],
     numbers=["16 bits", "float32"],
-    multiples=[{}, {"nodes": 4}, {"billions": 175}, {"billions": 1000, "nodes": 1024}],
+    multiples=[{}, {"nodes": 4}, {"billion_weights": 175}, {"billion_weights": 1000, "nodes": 1024}],
     height=2.6,
     shared=False,
     source="formula",
 )
+
+# %% [markdown]
+# ## Weights that come and go
+#
+# In stage 3 a node can compute nothing with what it keeps: it lacks $N - 1$ of $N$ weights of every layer. So the model
+# is cut into *units*, such as the blocks of a GPT. A unit's weights are gathered, it computes, they are released. Here
+# is a step of six of its blocks of 208 million weights each, for 8,192 positions of text on a card that does 10¹⁴
+# operations a second. Forward needs 2 operations for each weight and position, backward 4.
+
+# %%
+UNITS, UNIT_WEIGHTS, POSITIONS, SPEED = 6, 208_000_000, 8192, 1e14
+
+
+def unit_by_unit(comm, prefetch, positions=POSITIONS):
+    """Forward and backward of stage 3; a Phantom is an array that has a size in bytes and no contents."""
+    order = [*range(UNITS), *reversed(range(UNITS))]  # forward, then backward
+    sending = []
+    for i, unit in enumerate(order):
+        if i == 0 or not prefetch:
+            arriving = gather_unit(comm)
+        arriving.wait()  # the weights of this unit are here
+        if prefetch and i + 1 < len(order):
+            arriving = gather_unit(comm)  # those of the next one begin to travel
+        operations = (2 if i < UNITS else 4) * UNIT_WEIGHTS * positions
+        comm.compute(seconds=operations / SPEED, label=f"unit {unit}")  # then they are released
+        if i >= UNITS:
+            sending.append(comm.reduce_scatter(cluster.Phantom(2 * UNIT_WEIGHTS), async_op=True))
+            if not prefetch:
+                sending.pop().wait()
+    for work in sending:
+        work.wait()
+
+
+def gather_unit(comm):
+    return comm.all_gather(cluster.Phantom(2 * UNIT_WEIGHTS // comm.size), async_op=True)  # in 16 bits
+
+
+def simulate(prefetch, network, positions=POSITIONS):
+    return cluster.launch(partial(unit_by_unit, prefetch=prefetch, positions=positions), (), 8, "simulation", network)
+
+
+plain = simulate(False, "100gbe")
+
+# %% source_hidden=true
+say(f"A node computes for {plain.trace.shares(0).compute:.0%} of this step, on 8 nodes with 100 Gbit/s Ethernet "
+    "(simulated). For the rest it waits for weights and gradients.")  # fmt: skip
+
+# %% [markdown]
+# But which weights come next is known long before: it is the same in every step. So the next unit's weights can travel
+# while this one computes. This is called *prefetching*: `prefetch=True`.
+
+# %%
+guess_busy = guess("With prefetching: for which share of the step does a node compute?", unit="%")
+
+# %%
+prefetched = simulate(True, "100gbe")
+
+# %% source_hidden=true
+say(f"{prefetched.trace.shares(0).compute:.0%} (your guess: "
+    f"{guess_busy.against(100 * prefetched.trace.shares(0).compute)}); the step takes {prefetched.seconds:.2f} s "
+    f"instead of {plain.seconds:.2f} s (simulated).")  # fmt: skip
+
+
+def timeline(axes, prefetch, network, positions):
+    gathered_units.draw(axes, simulate(prefetch == "yes", network, positions).trace, UNITS)
+
+
+explore(
+    timeline,
+    "one of 8 nodes; the numbers are those of the units. It computes forward (blue) and backward (green), gathers "
+    "weights (orange) and sends gradients (vermilion). The lowest row is as high as the number of units whose weights "
+    "are there or arrive. With prefetching it is up to two instead of one.",
+    prefetch=["yes", "no"],
+    network=["100gbe", "10gbe", "infiniband"],
+    positions=[POSITIONS, 1024, 32_768],
+    multiples=[{"prefetch": "no"}, {}],
+    height=2.9,
+    source="simulated",
+)
+
+# %% [markdown]
+# In a pipe of this kind only the first gathering and the last sending are always exposed. The price is memory: the
+# weights of *two* units instead of one. The bars above do not show them, for at the
+# update no unit computes. Smaller units need less memory, and more messages.
+#
+# Unit 5 is gathered twice in a row, at the end of forward and at the beginning of backward. (Keeping its weights would
+# save one of the gatherings; `parallel.Sharded` does not.)
+#
+# ## The price in messages
+#
+# Count what a node sends in a step, for each of $\Psi$ weights. Data parallelism: an all-reduce of the gradients,
+# $2 (N-1)/N$ numbers. Stages 1 and 2: a reduce-scatter of the gradients and an all-gather of the weights, $2 (N-1)/N$
+# as well. And stage 3?
+
+# %%
+guess_traffic = guess("How many times as much as in data parallelism does a node send in stage 3?", unit="times")
+
+# %%
+sent = {key: np.diff(run.recorded["sent"], axis=1).max() / 4 / SIZE for key, run in runs.items()}  # float32: 4 bytes
+
+# %% source_hidden=true
+factors = {"all alike": 2, "stage 1": 2, "stage 2": 2, "stage 3": 3}
+table(
+    ["nodes", *STRATEGIES],
+    [[n, *(f"{sent[way, n]:.3f} ({factors[way] * (n - 1) / n:.3f})" for way in STRATEGIES)] for n in (2, 3, 5)],
+    "numbers that the node that sends most sends in a step, for each weight: from the ledger of the runs above, in "
+    f"parentheses by formula; your guess: {guess_traffic.against(1.5)}",
+)  # fmt: skip
+
+# %% [markdown]
+# Stage 3 gathers the weights twice, for forward and for backward, and scatters the gradients once: $3 (N-1)/N$, half
+# as much again. In return there is no gathering after the update. Whether that costs time depends on the network, and
+# on what can overlap. Below are the steps of minidl's own strategies, with messages that overlap where they can:
+
+# %% source_hidden=true
+NETWORKS = ("1gbe", "10gbe", "100gbe", "infiniband")
+
+
+def step_time(way, network_name, overlap):
+    seconds = np.array(train(way, 4, network_name, overlap).recorded["seconds"])
+    return (seconds[:, -1] - seconds[:, -2]).max()
+
+
+cases = [(way, name, True) for way in STRATEGIES for name in NETWORKS]
+cases += [("stage 3", name, False) for name in NETWORKS]
+times = {case: step_time(*case) for case in bar(cases, "simulating")}
+table(
+    ["", *NETWORKS],
+    [[way + ("" if overlap else ", no prefetching"),
+      *(f"{times[way, name, overlap] / times['all alike', name, True]:.2f}" for name in NETWORKS)]
+     for way, overlap in [*((way, True) for way in STRATEGIES), ("stage 3", False)]],
+    f"time of a step, relative to data parallelism on the same network; simulated: 4 nodes, {LAYERS} equal layers, a "
+    "bucket of gradients for each",
+)  # fmt: skip
+
+# %% [markdown]
+# On the slowest network the messages set the pace, and the half that stage 3 sends more is seen. On the others it
+# takes no longer than the stages 1 and 2, although it sends most: those gather the new weights after the update, when
+# no node computes. Stage 3 gathers in small amounts while the nodes compute, if it prefetches. Without prefetching it
+# is the slowest on every network here.
+#
+# ## Break it
+#
+# Gradients are often clipped: if the norm of the whole gradient exceeds a limit $c$, it is multiplied by $c$ over its
+# norm. With ranges, no node sees the whole gradient. Its squares have to be added up over the nodes: an all-reduce of
+# one number. Here are two mistakes that are easily made:
+
+
+# %%
+def clipped(comm, w, gradient, state, update, mistake="", limit=0.3):
+    """shared_out with clipping, right or with a mistake."""
+    mine = np.array_split(w, comm.size)[comm.rank]
+    mean = comm.reduce_scatter(gradient) / comm.size
+    squares = np.array([np.sum(mean**2)])
+    if mistake != "own norm":
+        squares = comm.all_reduce(squares)
+    update(mine, mean * min(1, limit / np.sqrt(squares[0])), state)
+    if mistake != "no gathering":
+        np.concatenate(comm.all_gather(mine), out=w)
+
+
+def sgd(w, gradient, state):
+    w -= 0.5 * gradient
+
+
+# %%
+guess_found = guess("After training, all nodes compare their weights. Which mistake is found?",
+                    ["own norm", "no gathering", "both", "neither"])  # fmt: skip
+
+# %%
+one = learned(clipped, 1, sgd)[0][0]
+ends = {(mistake, n): [w for w, *_ in learned(partial(clipped, mistake=mistake), n, sgd)]
+        for mistake in ("", "own norm", "no gathering") for n in (2, 3, 5)}  # fmt: skip
+
+# %% source_hidden=true
+differ = {key: not all((w == every[0]).all() for w in every) for key, every in ends.items()}
+errors = {key: np.linalg.norm(every[0] - one) / np.linalg.norm(one) for key, every in ends.items()}
+found = [mistake for mistake in ("own norm", "no gathering") if all(differ[mistake, n] for n in (2, 3, 5))]
+table(
+    ["", "nodes agree", *(f"off, {n} nodes" for n in (2, 3, 5)), "loss, 5 nodes"],
+    [[mistake or "right", "no" if any(differ[mistake, n] for n in (2, 3, 5)) else "yes",
+      *(f"{errors[mistake, n]:.2g}" for n in (2, 3, 5)), f"{loss_of(ends[mistake, 5][0]):.3f}"]
+     for mistake in ("", "own norm", "no gathering")],
+    "simulated; off: how far node 0's weights are from one node's, relative to these; loss: node 0's, "
+    f"{loss_of(np.zeros(640)):.3f} before training; your guess: "
+    f"{guess_found.against({0: 'neither', 1: found[0], 2: 'both'}[len(found)])}",
+)  # fmt: skip
+first = gradient_of(np.zeros(640, X.dtype), X[:120], Y[:120])
+lengths = {n: np.sqrt(sum(min(0.3, np.linalg.norm(part)) ** 2 for part in np.array_split(first, n))) / 0.3
+           for n in (1, 2, 3, 5)}  # fmt: skip
+say("Norm of the first clipped gradient if each node clips by the norm of its own range, relative to the limit: "
+    + ", ".join(f"{length:.2f} with {n} node{'s' * (n > 1)}" for n, length in lengths.items()) + ".")  # fmt: skip
+
+# %% [markdown]
+# Without the gathering each node changes its own range alone, and the replicas drift apart. Whoever compares them sees
+# it. The wrong norm is worse: all nodes agree, the loss falls, and still every step is
+# wrong: each range has a factor of its own, so the step has another direction, and it is longer the more nodes there
+# are. So compare the weights not only between the nodes, but also *with a run on one node*. Whatever
+# looks at several weights at once needs a message here: clipping, and also the norms of layers in LARS and LAMB
+# ([08c](08c_layer_rates.ipynb)).
+#
+# ## What the papers report
+#
+# **Rajbhandari et al. (2020)** compute the memory of our model on 64 cards:
+
+# %% source_hidden=true
+PUBLISHED = (120, 31.4, 16.6, 1.9)  # figure 1
+table(["GB on a node", *STRATEGIES],
+      [["published", *PUBLISHED],
+       ["formula", *(f"{WEIGHTS * sum(bytes_kept(stage, NODES)) / 1e9:.2f}" for stage in range(4))]],
+      "7.5 billion weights, 64 nodes, 16 bits")  # fmt: skip
+
+# %% [markdown]
+# They trained with stages 1 and 2, and report models of more than 100 billion weights on 400 GPUs (together with tensor
+# parallelism), and up to 13 billion without it. The speed-up was *more* than linear in the number of nodes. That is no
+# magic: each node keeps less as nodes are added, so it can take more samples at once, and computes more efficiently.
+#
+# **Zhao et al. (2023)**, PyTorch FSDP (arXiv:2304.11277), is stage 3 with units as above. Both kinds of division go
+# together: tensor parallelism over $p$ machines divides every layer, and each share is then shared out among $N$
+# replicas, which leaves $16/(pN)$ bytes for each weight.
+#
+# ## The answer
+#
+# No. For the update a node needs one range of the optimizer's state, of the gradients and of the weights, and each
+# layer's weights only while it computes. Sharing out state and gradients sends nothing more than data parallelism.
+# Sharing out the weights sends half as much again, which prefetching can hide behind the computation, unless the
+# network is slow. The weights that result are the same.
+#
+# ## To the exercises
+#
+# [Exercises of chapter 13](../exercises/13_memory/13_memory.ipynb): after this page you can write `memory_and_traffic`
+# and `shard_optimizer`.
+#
+# **Three questions to argue about**
+#
+# 1. Your cluster has 8 nodes with fast links between them, and a slow network to the next 8. Over which nodes do you
+#    share out weights, and over which only the optimizer's state?
+# 2. A node dies. What is lost in data parallelism, and what in stage 1? How often would you write a checkpoint?
+# 3. With four micro-batches a step, how often does stage 3 gather the weights? Which of these could be saved, and what
+#    would it cost?
+#
+# What is still not shared out is what forward keeps for backward: the activations, which every node has of its own
+# samples. And $N$ may be 1. What if the card is too small then?
