@@ -92,6 +92,7 @@ class Pipeline(Strategy):
     algorithm: AllReduceAlgorithm = "auto"
     bucket_mb: float = 1.0
     overlap: bool | None = None
+    scales_loss: ClassVar[bool] = True
     is_resumable: ClassVar[bool] = True
     resumes_from: ClassVar[str] = "checkpoint"
     setting_of_stages: ClassVar[str] = "stages"
@@ -208,6 +209,11 @@ class Pipeline(Strategy):
             raise ValueError(
                 f"Pipeline: {' and '.join(ties[0])} are one tensor, but with pipedream each stage updates at a time of "
                 "its own: choose another schedule, such as 1f1b"
+            )
+        if job.precision == "float16":
+            raise ValueError(
+                'Pipeline: precision="float16" needs a loss scale for all stages, but with pipedream each updates at a '
+                'time of its own: use precision="bfloat16", or another schedule, such as 1f1b'
             )
         if job.clip_norm is not None:
             raise ValueError(

@@ -158,6 +158,10 @@ class Partition:
             norm = hypot(*self._replica.all_gather(norm))
         clip_grads_with_norm_(self._trained, max_norm, norm)
 
+    def agree(self, mine: bool) -> bool:
+        """Whether it is True on all ranks that update parts of one replica, or of what the replicas share out."""
+        return mine if self._replica is None else all(self._replica.all_gather(mine))
+
     # Whole arrays
 
     def load_state_dict(self, state: Mapping[str, Array]) -> None:
