@@ -2,18 +2,18 @@
 # # 13a. Must every machine keep a copy of everything?
 #
 # *Read [05a](05a_data_parallelism.ipynb) first: data parallelism; and [04b](04b_collectives.ipynb): reduce-scatter,
-# all-gather. Reading time: about 20 minutes. Figures are* measured *on the computer that ran this page,* simulated, *or
+# all-gather. Reading time: about 23 minutes. Figures are* measured *on the computer that ran this page,* simulated, *or
 # come from a* formula.
 #
 # ## The question
 #
-# A GPT of 7.5 billion weights is trained by data parallelism on 64 nodes, each of them a GPU card with 80 GB of memory.
-# What does a node keep?
+# A GPT of 7.5 billion weights is trained by synchronous data parallelism on 64 nodes. Each node is a GPU card with 80
+# GB of memory. What does it keep?
 #
-# Large models are trained in *16 bits*: forward and backward use weights and gradients of 2 bytes each. In 16 bits a
-# small step of the optimizer would be rounded away, so the optimizer keeps the weights in float32, too (the *master
-# weights*), beside Adam's two moments. These three are the *optimizer's state*. After an update the master weights are
-# rounded to the 16-bit ones.
+# Large models are trained in *16 bits*: forward and backward use weights and gradients of 2 bytes each. A small step of
+# the optimizer would be rounded away in such a weight. So the optimizer keeps a copy of the weights in float32, the
+# *master weights*, beside Adam's two moments. It updates the master weights and rounds them to the 16-bit weights. The
+# three are the *optimizer's state*.
 
 # %%
 from course.interaction import bar, explore, guess, warm_up
@@ -51,20 +51,19 @@ say(f"A weight takes 2 bytes, and training it takes {sum(nbytes for _, nbytes in
     f"{everything:g} GB.")  # fmt: skip
 
 # %% [markdown]
-# (Training in float32 needs 16 bytes a weight as well: 4 for the weight, 4 for its gradient, 8 for the two moments.
-# There is no second copy of the weights then.)
+# (Training in float32 needs 16 bytes a weight as well, without a second copy: 4 for the weight, 4 for its gradient, 8
+# for the two moments.)
 #
-# More nodes do not help: each gets fewer samples, but as many weights. Does every node *need* all of this?
+# More nodes do not help. Each of them gets fewer samples, but as many weights. Does every node *need* all of this?
 #
 # ## Who needs what?
 #
 # Three quarters of the bytes are the optimizer's state. It is used once a step, in the update. The update is
 # elementwise: a weight's new value depends on this weight's gradient and this weight's state. So 64 nodes could divide
-# the update among themselves. Let node $r$ keep the state of the $r$-th of 64 equal ranges of the weights, and nothing
-# of the others.
+# the update among themselves. Cut the weights into 64 equal ranges, and let each node keep the state of one range.
 
 # %%
-guess_left = guess("Each node keeps the state of its range alone, and all else as before. What is left on a node?",
+guess_left = guess("A node keeps only its range of the optimizer's state, and all else as before. How much does it keep in all?",
                    unit="GB")  # fmt: skip
 
 # %%
@@ -76,8 +75,8 @@ say(f"{left:.1f} GB of {everything:g} (formula; your guess: {guess_left.against(
 # %% [markdown]
 # ## Build it
 #
-# Call all weights of the model, as one vector, $w$. The step of data parallelism, with an optimizer that is a function
-# of arrays:
+# Let $w$ be all weights of the model as one vector. Here are Adam as a function of arrays, the step of data
+# parallelism, and the same step with the optimizer's state shared out:
 
 
 # %%
@@ -153,33 +152,35 @@ for n in alike:
     states = [max(count for _, count, _ in runs[n]) / 640 for runs in (alike, shared)]
     rows.append([n, *(f"{count:.2f}" for count in states), *(f"{each:.2f}" for each in sent),
                  f"{2 * (n - 1) / n:.2f}", "to the bit" if same else "no"])  # fmt: skip
+ratio = max(float(row[4]) / float(row[3]) for row in rows)
+answer = next(words for words, least in (("twice as much", 1.75), ("half as much again", 1.25), ("the same", 0.99),
+                                         ("less than in all_alike", 0)) if ratio >= least)  # fmt: skip
 table(
     ["nodes", "moments, all alike", "shared out", "sent, all alike", "shared out", "sent, formula", "same weights"],
     rows,
     f"numbers for each weight, on the node that has most, counted in a simulated run; your guess: "
-    f"{guess_sent.against('the same' if all(row[3] == row[4] for row in rows) else 'less than in all_alike')}",
+    f"{guess_sent.against(answer)}",
 )  # fmt: skip
 
 # %% [markdown]
-# Sharing out the state costs nothing. A ring all-reduce consists of a reduce-scatter and an all-gather
-# ([04b](04b_collectives.ipynb)), and each sends $(N-1)/N$ numbers for each weight on $N$ nodes. `shared_out` does the
-# update *between* the two: it gathers new weights where the all-reduce gathers gradients. The sums are added in the
-# same order, so the weights are those of data parallelism to the bit.
+# Sharing out the state sends nothing more. A ring all-reduce consists of a reduce-scatter and an all-gather
+# ([04b](04b_collectives.ipynb)). On $N$ nodes each of them sends $(N-1)/N$ numbers for each weight. `shared_out` does
+# the update *between* the two: it gathers new weights where the all-reduce gathers sums of gradients. The sums are
+# added in the same order, so the weights are those of data parallelism to the bit.
 #
-# A range may begin in the middle of a layer. The ranges follow from the number of weights alone, so they are equally
-# long even if one layer is much larger than the others.
+# A range may begin in the middle of a layer. So the ranges are equally long (up to one number) even if one layer is
+# much larger than the others.
 #
 # ## Three stages
 #
-# This idea is called *ZeRO*, zero redundancy optimizer (Rajbhandari et al., arXiv:1910.02054). It has three *stages*,
-# and each shares out one thing more:
+# This idea is called *ZeRO*, the zero redundancy optimizer (Rajbhandari et al., arXiv:1910.02054). It has three
+# *stages*. Each shares out one thing more:
 #
 # 1. **The optimizer's state**, as above.
-# 2. **The gradients, too.** After the reduce-scatter a node needs only its range of the sum. So backward sends the
-#    gradients of a layer as soon as they are complete, in buckets ([05b](05b_overlap.ipynb)), and releases all but its
-#    range.
-# 3. **The weights, too.** A node keeps its range alone. A layer needs its weights only while it computes. They are
-#    gathered just before, from all nodes, and released just after: once in forward, once in backward.
+# 2. **The gradients, too.** After the reduce-scatter a node needs only its range of the sum. So backward sends
+#    gradients in buckets as soon as they are complete ([05b](05b_overlap.ipynb)), and keeps only the node's range.
+# 3. **The weights, too.** A layer needs its weights only while it computes. They are gathered from all nodes just
+#    before, and released just after, once in forward and once in backward.
 
 
 # %%
@@ -191,9 +192,9 @@ def bytes_kept(stage, nodes, bytes_of=SIXTEEN):
 
 
 # %% [markdown]
-# `parallel.Sharded(stage=…)` has all three. Is it so in a real run? We look into the nodes at each update, before the
-# gradients are dropped, and count the bytes of all arrays of weights, gradients and moments. An array that is a view of
-# another one counts once:
+# `parallel.Sharded(stage=…)` has all three, and `Job(precision="bfloat16")` trains in 16 bits with master weights.
+# Do its nodes keep what the formula says? We look into them at each update, before the gradients are dropped, and count
+# the bytes of their arrays. Views of one array count once:
 
 
 # %%
@@ -239,16 +240,17 @@ SIZE = sum(p.size for p in network().parameters())
 STRATEGIES = {"all alike": AllAlike, **{f"stage {stage}": partial(Shared, stage) for stage in (1, 2, 3)}}
 
 
-def train(way, nodes, network_name="10gbe", overlap=True, in_order=False, steps=2):
-    """Train a perceptron on noise, by Adam in float32, on simulated nodes."""
+def train(way, nodes, precision="bfloat16", network_name="10gbe", overlap=True, in_order=False, steps=2):
+    """Train a perceptron on noise, by Adam, on simulated nodes."""
     generator = np.random.default_rng(0)
     x = generator.normal(size=(steps * SAMPLES * nodes, WIDTH)).astype(np.float32)
     y = generator.integers(10, size=len(x))
     job = parallel.Job(network, data.Splits(data.Dataset(x, y), data.Dataset(x[:nodes], y[:nodes])),
-                       partial(optim.Adam, lr=1e-3), batch_size=SAMPLES * nodes, epochs=1, seed=0)  # fmt: skip
+                       partial(optim.Adam, lr=1e-3), batch_size=SAMPLES * nodes, epochs=1, seed=0,
+                       precision=precision)  # fmt: skip
     algorithm = "ordered" if in_order else "ring" if way == "all alike" else "auto"
-    strategy = STRATEGIES[way](algorithm=algorithm, overlap=overlap, bucket_mb=0.27)  # a bucket for each layer
-    engine = cluster.Simulation(network_name, cluster.Node(50e9, np.inf), trace="ledger")
+    strategy = STRATEGIES[way](algorithm=algorithm, overlap=overlap, bucket_mb=0.14)  # a bucket for each layer
+    engine = cluster.Simulation(network_name, cluster.Node(1e11, np.inf), trace="ledger")
     return parallel.train(job, strategy, nodes, engine)
 
 
@@ -272,34 +274,34 @@ def bars(axes, values, unit, limit=None, formula=None, words=lambda total: ""):
 
 
 # %%
-runs = {(way, n): train(way, n) for way in STRATEGIES for n in (2, 3, 5)}
+FORMULAS = {"bfloat16": SIXTEEN, "float32": FLOAT32}
+cases = [(way, n, precision) for way in STRATEGIES for n in (2, 3, 5) for precision in FORMULAS]
+runs = {case: train(*case) for case in bar(cases, "training")}
 
 # %% source_hidden=true
 measured = {key: [max(map(max, run.recorded[part])) / SIZE for part in PARTS] for key, run in runs.items()}
-by_formula = {(way, n): sum(bytes_kept(stage, n, FLOAT32)) for stage, way in enumerate(STRATEGIES) for n in (2, 3, 5)}
+by_formula = {case: sum(bytes_kept(list(STRATEGIES).index(case[0]), case[1], FORMULAS[case[2]])) for case in cases}
 with style.applied():
     figure, places = style.new_figure(9.5, 2.7, columns=3, sharey=True)
     for axes, n in zip(places, (2, 3, 5), strict=True):
-        bars(axes, [measured[way, n] for way in STRATEGIES], "bytes for each weight",
-             formula=[by_formula[way, n] for way in STRATEGIES])  # fmt: skip
+        bars(axes, [measured[way, n, "bfloat16"] for way in STRATEGIES], "bytes for each weight",
+             formula=[by_formula[way, n, "bfloat16"] for way in STRATEGIES])  # fmt: skip
         axes.set_title(f"{n} nodes")
         if n != 5:
             axes.get_legend().remove()
-    style.label_source(figure, ("measured", "formula"), "Adam in float32, on the node that has most")
+    style.label_source(figure, ("measured", "formula"), "Adam in 16 bits, on the node that has most")
 see(figure, "ZeRO's three bars below that of data parallelism. The state is shared out from stage 1 on, the "
             "gradients from stage 2 on, the weights in stage 3. The black lines of the formula stand at the ends of "
             "the bars.")  # fmt: skip
 off = max(abs(sum(measured[key]) / by_formula[key] - 1) for key in runs)
 digests = {run.digests[0] for run in (train(way, 3, in_order=True) for way in STRATEGIES)}
-say(
-    f"The counts differ from the formula by at most {off:.2%}. With sums in the order of the nodes, the weights "
-    f"that the four ways end with on 3 nodes are {'the same to the bit' if len(digests) == 1 else 'not the same'}."
-)
+say(f"In 16 bits and in float32 the counts differ from the formula by at most {off:.2%}. With sums in the order of the "
+    "nodes, the weights that the four ways end with on 3 nodes are "
+    f"{'the same to the bit' if len(digests) == 1 else 'not the same'}.")  # fmt: skip
 
 # %% [markdown]
-# With $N$ nodes, a node keeps $8 + 8/N$, $4 + 12/N$ and $16/N$ bytes for each weight in float32. In 16 bits with master
-# weights these are $4 + 12/N$, $2 + 14/N$ and $16/N$. Only stage 3 shrinks without a limit as nodes are added. Turn
-# it:
+# With $N$ nodes, a node keeps $4 + 12/N$, $2 + 14/N$ and $16/N$ bytes for each weight in 16 bits, and in float32
+# $8 + 8/N$, $4 + 12/N$ and $16/N$. As nodes are added, only stage 3 shrinks without a limit. Which models fit?
 
 
 # %% source_hidden=true
@@ -312,7 +314,7 @@ def turn(axes, nodes, billion_weights, numbers):
 
 explore(
     turn,
-    "beside a bar stands *fits* if it is no longer than the 80 GB of the card (dashed line, if it is in the picture); "
+    "beside a bar stands 'fits' if it is no longer than the 80 GB of the card (dashed line, if it is in the picture); "
     "activations come on top. From 1 to 1,024 nodes stage 3 shrinks in proportion. In stages 1 and 2 every node keeps "
     "the weights whole, which sets a limit to the model, however many nodes there are.",
     nodes=[64, 1, 2, 4, 8, 16, 256, 1024],
@@ -327,10 +329,10 @@ explore(
 # %% [markdown]
 # ## Weights that come and go
 #
-# In stage 3 a node can compute nothing with what it keeps: it lacks $N - 1$ of $N$ weights of every layer. So the model
-# is cut into *units*, such as the blocks of a GPT. A unit's weights are gathered, it computes, they are released. Here
-# is a step of six of its blocks of 208 million weights each, for 8,192 positions of text on a card that does 10¹⁴
-# operations a second. Forward needs 2 operations for each weight and position, backward 4.
+# In stage 3 a node can compute nothing with what it keeps alone. So the model is cut into *units*, such as the blocks
+# of a GPT. The weights of a unit are gathered, the unit computes, and its weights are released. Here is a step of six
+# blocks of 208 million weights each (36 of them are our GPT). A card computes them for 8,192 positions of text, and
+# does $10^{14}$ operations a second. Forward takes 2 operations for each weight and position, backward 4.
 
 # %%
 UNITS, UNIT_WEIGHTS, POSITIONS, SPEED = 6, 208_000_000, 8192, 1e14
@@ -371,8 +373,8 @@ say(f"A node computes for {plain.trace.shares(0).compute:.0%} of this step, on 8
     "(simulated). For the rest it waits for weights and gradients.")  # fmt: skip
 
 # %% [markdown]
-# But which weights come next is known long before: it is the same in every step. So the next unit's weights can travel
-# while this one computes. This is called *prefetching*: `prefetch=True`.
+# But the order of the units is the same in every step. So the next unit's weights can travel while this one computes.
+# This is called *prefetching*: `prefetch=True`.
 
 # %%
 guess_busy = guess("With prefetching: for which share of the step does a node compute?", unit="%")
@@ -404,45 +406,47 @@ explore(
 )
 
 # %% [markdown]
-# In a pipe of this kind only the first gathering and the last sending are always exposed. The price is memory: the
-# weights of *two* units instead of one. The bars above do not show them, for at the
-# update no unit computes. Smaller units need less memory, and more messages.
+# In the right picture only the first gathering and the last sending are exposed: before the one and after the other
+# there is nothing to compute. The price of prefetching is memory, for the weights of *two* units instead of one. ZeRO's
+# bars do not show it, since they stand for the moment of the update. Smaller units take less memory, and more messages.
 #
-# Unit 5 is gathered twice in a row, at the end of forward and at the beginning of backward. (Keeping its weights would
-# save one of the gatherings; `parallel.Sharded` does not.)
+# Unit 5 is gathered twice in a row, for the end of forward and for the beginning of backward. Keeping its weights would
+# save one of them; neither this program nor `parallel.Sharded` does.
 #
 # ## The price in messages
 #
-# Count what a node sends in a step, for each of $\Psi$ weights. Data parallelism: an all-reduce of the gradients,
-# $2 (N-1)/N$ numbers. Stages 1 and 2: a reduce-scatter of the gradients and an all-gather of the weights, $2 (N-1)/N$
-# as well. And stage 3?
+# What does a node send in a step, if there are $\Psi$ weights? In data parallelism, an all-reduce of the gradients:
+# $2 \Psi (N-1)/N$ numbers. In stages 1 and 2, a reduce-scatter of the gradients and an all-gather of the weights:
+# $2 \Psi (N-1)/N$ as well. And in stage 3?
 
 # %%
 guess_traffic = guess("How many times as much as in data parallelism does a node send in stage 3?", unit="times")
 
 # %%
-sent = {key: np.diff(run.recorded["sent"], axis=1).max() / 4 / SIZE for key, run in runs.items()}  # float32: 4 bytes
+of_a_step = {case: np.diff(run.recorded["sent"], axis=1).max() for case, run in runs.items()}  # bytes
+sent = {case: nbytes / FORMULAS[case[2]][0] / SIZE for case, nbytes in of_a_step.items()}
 
 # %% source_hidden=true
 factors = {"all alike": 2, "stage 1": 2, "stage 2": 2, "stage 3": 3}
 table(
     ["nodes", *STRATEGIES],
-    [[n, *(f"{sent[way, n]:.3f} ({factors[way] * (n - 1) / n:.3f})" for way in STRATEGIES)] for n in (2, 3, 5)],
+    [[n, *(f"{sent[way, n, 'bfloat16']:.3f} ({factors[way] * (n - 1) / n:.3f})" for way in STRATEGIES)]
+     for n in (2, 3, 5)],
     "numbers that the node that sends most sends in a step, for each weight: from the ledger of the runs above, in "
-    f"parentheses by formula; your guess: {guess_traffic.against(1.5)}",
+    f"parentheses by formula; your guess: {guess_traffic.against(sent['stage 3', 5, 'bfloat16'] / sent['all alike', 5, 'bfloat16'])}",
 )  # fmt: skip
 
 # %% [markdown]
-# Stage 3 gathers the weights twice, for forward and for backward, and scatters the gradients once: $3 (N-1)/N$, half
-# as much again. In return there is no gathering after the update. Whether that costs time depends on the network, and
-# on what can overlap. Below are the steps of minidl's own strategies, with messages that overlap where they can:
+# Stage 3 gathers the weights twice, for forward and for backward, and reduce-scatters the gradients once: $3 \Psi
+# (N-1)/N$. It gathers nothing after the update. Whether the additional messages cost time depends on the network, and
+# on what can overlap. Below are steps of minidl's strategies, with overlap:
 
 # %% source_hidden=true
 NETWORKS = ("1gbe", "10gbe", "100gbe", "infiniband")
 
 
 def step_time(way, network_name, overlap):
-    seconds = np.array(train(way, 4, network_name, overlap).recorded["seconds"])
+    seconds = np.array(train(way, 4, network_name=network_name, overlap=overlap).recorded["seconds"])
     return (seconds[:, -1] - seconds[:, -2]).max()
 
 
@@ -459,16 +463,17 @@ table(
 )  # fmt: skip
 
 # %% [markdown]
-# On the slowest network the messages set the pace, and the half that stage 3 sends more is seen. On the others it
-# takes no longer than the stages 1 and 2, although it sends most: those gather the new weights after the update, when
-# no node computes. Stage 3 gathers in small amounts while the nodes compute, if it prefetches. Without prefetching it
-# is the slowest on every network here.
+# On the slowest network the messages set the pace, and stage 3 pays for sending more. On the others it takes no longer
+# than stages 1 and 2, although it sends most. These gather the new weights after the update, when no node computes.
+# Stage 3 gathers them unit by unit while the nodes compute, provided that it prefetches. Without prefetching it is the
+# slowest on every network here. (A ratio below 1 is no error: each node also updates only its range.)
 #
 # ## Break it
 #
 # Gradients are often clipped: if the norm of the whole gradient exceeds a limit $c$, it is multiplied by $c$ over its
-# norm. With ranges, no node sees the whole gradient. Its squares have to be added up over the nodes: an all-reduce of
-# one number. Here are two mistakes that are easily made:
+# norm. With ranges, no node sees the whole gradient. The sum of its squares has to be added up over the nodes, by an
+# all-reduce of one number. Here are two mistakes that are easily made: to clip by the norm of the node's own range, and
+# to forget the all-gather.
 
 
 # %%
@@ -517,12 +522,12 @@ say("Norm of the first clipped gradient if each node clips by the norm of its ow
     + ", ".join(f"{length:.2f} with {n} node{'s' * (n > 1)}" for n, length in lengths.items()) + ".")  # fmt: skip
 
 # %% [markdown]
-# Without the gathering each node changes its own range alone, and the replicas drift apart. Whoever compares them sees
-# it. The wrong norm is worse: all nodes agree, the loss falls, and still every step is
-# wrong: each range has a factor of its own, so the step has another direction, and it is longer the more nodes there
-# are. So compare the weights not only between the nodes, but also *with a run on one node*. Whatever
-# looks at several weights at once needs a message here: clipping, and also the norms of layers in LARS and LAMB
-# ([08c](08c_layer_rates.ipynb)).
+# Without the all-gather each node changes its own range alone, and the replicas drift apart. A comparison of the nodes
+# finds it. The wrong norm is harder to find, since all nodes agree and the loss falls. It even falls faster here,
+# because the steps are longer than the limit allows, and the longer the more nodes there are. Each range is also shrunk
+# by a factor of its own, which changes the direction of the step. So compare the weights not only between the nodes,
+# but also *with a run on one node*. Whatever looks at several weights at once needs a message in ZeRO: clipping, and
+# the norms of layers in LARS and LAMB ([08c](08c_layer_rates.ipynb)).
 #
 # ## What the papers report
 #
@@ -537,19 +542,20 @@ table(["GB on a node", *STRATEGIES],
 
 # %% [markdown]
 # They trained with stages 1 and 2, and report models of more than 100 billion weights on 400 GPUs (together with tensor
-# parallelism), and up to 13 billion without it. The speed-up was *more* than linear in the number of nodes. That is no
-# magic: each node keeps less as nodes are added, so it can take more samples at once, and computes more efficiently.
+# parallelism), and of up to 13 billion without it. Their speed-up was *more* than linear in the number of GPUs: as
+# nodes are added, each keeps less, so it has room for more samples at once, which it computes more efficiently.
 #
-# **Zhao et al. (2023)**, PyTorch FSDP (arXiv:2304.11277), is stage 3 with units as above. Both kinds of division go
-# together: tensor parallelism over $p$ machines divides every layer, and each share is then shared out among $N$
-# replicas, which leaves $16/(pN)$ bytes for each weight.
+# **Zhao et al. (2023)**, PyTorch FSDP (arXiv:2304.11277), is stage 3 with units as above.
+#
+# Tensor parallelism ([10a](10a_dividing_a_layer.ipynb)) and ZeRO go together: the first divides each layer over $p$
+# nodes, the second shares out each of these $p$ parts among $N$ replicas, which leaves $16/(pN)$ bytes for each weight.
 #
 # ## The answer
 #
-# No. For the update a node needs one range of the optimizer's state, of the gradients and of the weights, and each
-# layer's weights only while it computes. Sharing out state and gradients sends nothing more than data parallelism.
-# Sharing out the weights sends half as much again, which prefetching can hide behind the computation, unless the
-# network is slow. The weights that result are the same.
+# No. For the update a node needs only its range of the optimizer's state, the gradients and the weights, and it needs a
+# layer's weights only while this layer computes. Sharing out state and gradients sends nothing more than data
+# parallelism. Sharing out the weights sends half as much again, which prefetching hides behind the computation unless
+# the network is slow. The resulting weights are the same.
 #
 # ## To the exercises
 #
@@ -564,5 +570,5 @@ table(["GB on a node", *STRATEGIES],
 # 3. With four micro-batches a step, how often does stage 3 gather the weights? Which of these could be saved, and what
 #    would it cost?
 #
-# What is still not shared out is what forward keeps for backward: the activations, which every node has of its own
-# samples. And $N$ may be 1. What if the card is too small then?
+# What is left are the activations, which forward keeps for backward: every node has those of its own samples, and ZeRO
+# does not shrink them. And $N$ may be 1. What if the card is too small then?
