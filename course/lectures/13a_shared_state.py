@@ -63,7 +63,7 @@ say(f"A weight takes 2 bytes, and training it takes {sum(nbytes for _, nbytes in
 # the update among themselves. Cut the weights into 64 equal ranges, and let each node keep the state of one range.
 
 # %%
-guess_left = guess("A node keeps only its range of the optimizer's state, and all else as before. How much does it keep in all?",
+guess_left = guess("Of the optimizer's state a node keeps only its range, of all else everything. How much is that?",
                    unit="GB")  # fmt: skip
 
 # %%
@@ -266,7 +266,8 @@ def bars(axes, values, unit, limit=None, formula=None, words=lambda total: ""):
             axes.plot([formula[row]] * 2, [row - 0.47, row + 0.47], color="black", linewidth=1.6,
                       label="formula" if row == 0 else None)  # fmt: skip
         number = f"{total:.3g}" if total < 1000 else f"{total:,.0f}"
-        axes.text(total, row, f" {number}{words(total)}", va="center", fontsize=8)
+        box = {"facecolor": "white", "edgecolor": "none", "pad": 0.5}  # above the dashed line
+        axes.text(total + 0.02 * left[0], row, number + words(total), va="center", fontsize=8, bbox=box)
     if limit:
         axes.axvline(limit, color="0.2", linestyle="--", linewidth=1, label=f"{limit:g} {unit.split()[0]} card")
     axes.set(xlabel=unit, ylim=(3.5, -0.5), xlim=(0, 1.45 * left[0]))
@@ -305,8 +306,8 @@ say(f"In 16 bits and in float32 the counts differ from the formula by at most {o
 
 
 # %% source_hidden=true
-def turn(axes, nodes, billion_weights, numbers):
-    of = SIXTEEN if numbers == "16 bits" else FLOAT32
+def turn(axes, nodes, billion_weights, bits):
+    of = SIXTEEN if bits == 16 else FLOAT32
     kept = [[part * billion_weights for part in bytes_kept(stage, nodes, of)] for stage in range(4)]
     bars(axes, kept, "GB on a node", CARD / 1e9,
          words=lambda total: " GB, fits" if total <= CARD / 1e9 else " GB")  # fmt: skip
@@ -319,7 +320,7 @@ explore(
     "the weights whole, which sets a limit to the model, however many nodes there are.",
     nodes=[64, 1, 2, 4, 8, 16, 256, 1024],
     billion_weights=[7.5, 0.125, 1.5, 20, 70, 175, 1000],
-    numbers=["16 bits", "float32"],
+    bits=[16, 32],
     multiples=[{}, {"nodes": 4}, {"billion_weights": 175}, {"billion_weights": 1000, "nodes": 1024}],
     height=2.6,
     shared=False,
@@ -427,13 +428,14 @@ of_a_step = {case: np.diff(run.recorded["sent"], axis=1).max() for case, run in 
 sent = {case: nbytes / FORMULAS[case[2]][0] / SIZE for case, nbytes in of_a_step.items()}
 
 # %% source_hidden=true
+more = sent["stage 3", 5, "bfloat16"] / sent["all alike", 5, "bfloat16"]
 factors = {"all alike": 2, "stage 1": 2, "stage 2": 2, "stage 3": 3}
 table(
     ["nodes", *STRATEGIES],
     [[n, *(f"{sent[way, n, 'bfloat16']:.3f} ({factors[way] * (n - 1) / n:.3f})" for way in STRATEGIES)]
      for n in (2, 3, 5)],
     "numbers that the node that sends most sends in a step, for each weight: from the ledger of the runs above, in "
-    f"parentheses by formula; your guess: {guess_traffic.against(sent['stage 3', 5, 'bfloat16'] / sent['all alike', 5, 'bfloat16'])}",
+    f"parentheses by formula; your guess: {guess_traffic.against(more)}",
 )  # fmt: skip
 
 # %% [markdown]
