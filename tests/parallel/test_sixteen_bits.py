@@ -165,10 +165,27 @@ def test_a_checkpoint_gives_a_float32_run_the_masters_and_takes_one_of_float32(p
 
 @pytest.mark.parametrize("precision", SIXTEEN)
 def test_the_running_statistics_of_batch_norm_are_float32(precision):
-    for strategy in (Synchronous(batch_norm="synchronized"), Sharded(3), Pipeline(2)):
+    for strategy in (Synchronous(batch_norm="synchronized"), Sharded(3), Pipeline(2, micro_batches=2)):
         model = parallel.train(job(precision, **DEEP), strategy, 2, "simulation").checkpoint.model
         assert model["3.running_mean"].dtype == model["3.running_var"].dtype == np.float32
         assert str(model["3.weight"].dtype) == precision
+
+
+class Flipped(Dataset):
+    """Makes its samples when they are read, in float64."""
+
+    def __getitem__(self, index):
+        x, y = super().__getitem__(index)
+        return x[..., ::-1] * np.float64(1.1), y
+
+
+@pytest.mark.parametrize("precision", ["float32", *SIXTEEN])
+def test_samples_are_converted_and_those_of_a_dataset_with_its_own_getitem_too(precision):
+    own = Splits(*(Flipped(part.x.astype(np.float32), part.y) for part in blobs()))
+    plain = Splits(*(Dataset(*part[np.arange(len(part))]) for part in own))
+    runs = [parallel.train(job(precision, data=each), Synchronous(), 2, "simulation") for each in (own, plain)]
+    assert runs[0].digests == runs[1].digests
+    assert runs[0].checkpoint.data["x"] == ((5,), "float32")  # which new samples are prepared for
 
 
 # ---- what is learned ----
