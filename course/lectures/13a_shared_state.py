@@ -293,9 +293,9 @@ with style.applied():
         if n != 5:
             axes.get_legend().remove()
     style.label_source(figure, ("measured", "formula"), "Adam in 16 bits, on the node that has most")
-see(figure, "ZeRO's three bars below that of data parallelism, where all nodes are alike. The state is shared out from "
-            "stage 1 on, the gradients from stage 2 on, the weights in stage 3. The black lines of the formula stand at "
-            "the ends of the bars.")  # fmt: skip
+see(figure, "ZeRO's three bars below that of data parallelism, where all nodes are alike. The state is shared out "
+            "from stage 1 on, the gradients from stage 2 on, the weights in stage 3. The black lines of the formula "
+            "stand at the ends of the bars.")  # fmt: skip
 off = max(abs(sum(measured[key]) / by_formula[key] - 1) for key in runs)
 digests = {run.digests[0] for run in (train(way, 3, in_order=True) for way in STRATEGIES)}
 say(f"In 16 bits and in float32 the counts differ from the formula by at most {off:.2%}. With sums in the order of the "
@@ -514,7 +514,8 @@ found = [mistake for mistake in ("own norm", "no gathering") if all(differ[mista
 table(
     ["", "nodes agree", *(f"off, {n} nodes" for n in (2, 3, 5)), "loss, 5 nodes"],
     [[mistake or "right", "no" if any(differ[mistake, n] for n in (2, 3, 5)) else "yes",
-      *(f"{errors[mistake, n]:.2g}" for n in (2, 3, 5)), f"{loss_of(ends[mistake, 5][0]):.3f}"]
+      *(f"{errors[mistake, n]:.2f}" if errors[mistake, n] > 1e-6 else "rounding" for n in (2, 3, 5)),
+      f"{loss_of(ends[mistake, 5][0]):.3f}"]
      for mistake in ("", "own norm", "no gathering")],
     "simulated; off: how far node 0's weights are from one node's, relative to these; loss: node 0's, "
     f"{loss_of(np.zeros(640)):.3f} before training; your guess: "
