@@ -519,7 +519,7 @@ table(
      for mistake in ("", "own norm", "no gathering")],
     "simulated; off: how far node 0's weights are from one node's, relative to these; loss: node 0's, "
     f"{loss_of(np.zeros(640)):.3f} before training; your guess: "
-    f"{guess_found.against({0: 'neither', 1: found[0], 2: 'both'}[len(found)])}",
+    f"{guess_found.against('both' if len(found) == 2 else [*found, 'neither'][0])}",
 )  # fmt: skip
 first = gradient_of(np.zeros(640, X.dtype), X[:120], Y[:120])
 lengths = {n: np.sqrt(sum(min(0.3, np.linalg.norm(part)) ** 2 for part in np.array_split(first, n))) / 0.3
