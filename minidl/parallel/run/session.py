@@ -157,7 +157,7 @@ class Session:
         whole = [parameter for parameter in self.parameters if parameter.shard is None]
         for axis, same in (("dp", self.parameters), ("tp", whole)):
             if getattr(self.plan, axis) > 1:
-                self.mesh[axis].check_same(INITIAL_WEIGHTS, vector.digest(same)[:16])
+                self.mesh[axis].check_same(INITIAL_WEIGHTS, vector.digest(self.partition.in_turn(same))[:16])
 
     def _restore(self, leg: Leg) -> None:
         """Restore the state and the records with which this launch begins."""
