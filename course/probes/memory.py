@@ -64,15 +64,16 @@ def as_state(state: Any, w: Array) -> Array:
 
 
 class Chain:
-    """n layers in a row, tanh(x w) and last half the mean square of x w; counts forwards, and inputs that are alive.
+    """n layers in a row, tanh(x w) and last half the mean square of x w; counts calls, and inputs that are alive.
 
     An input is alive as long as anything refers to it. Copies count, and so do arrays that forward has returned.
+    most, most_in_first: inputs alive at a time; in the first forward, before the first backward.
     """
 
     def __init__(self, weights: Sequence[Array]) -> None:
         self._weights = list(weights)
         self._alive: list[weakref.ref[Array]] = []
-        self.most = 0
+        self.most = self.most_in_first = 0
         self.forwards = [0] * len(weights)
         self.backwards = [0] * len(weights)
 
@@ -112,6 +113,8 @@ class Chain:
         self._alive = [each for each in self._alive if each() is not None and each() is not x]
         self._alive.append(weakref.ref(x))
         self.most = max(self.most, len(self._alive))
+        if not any(self.backwards):
+            self.most_in_first = self.most
         return int(i)
 
 
@@ -122,5 +125,6 @@ def recomputed(
     chain = Chain(weights)
     returned = function(chain.forward, chain.backward, len(weights), keep, x)
     return {
-        "returned": returned, "forwards": chain.forwards, "backwards": chain.backwards, "most": chain.most
+        "returned": returned, "forwards": chain.forwards, "backwards": chain.backwards, "most": chain.most,
+        "most_in_first": chain.most_in_first,
     }  # fmt: skip

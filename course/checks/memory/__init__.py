@@ -37,19 +37,20 @@ def memory_and_traffic(
     ragged: Sequence[Two] = ((1_000_003, 6), (11, 4), (7_500_000_000, 11), (3, 5), (1, 2)),
 ) -> None:
     """ZeRO's closed forms; the last part has ranges that differ by one number."""
+    result = cache(answer)
     with part(1, "bytes with 16-bit weights"):
         for case in even:
-            node_bytes.compare(answer, (case[0], case[1]), 0, (True,))
+            node_bytes.compare(result, (case[0], case[1]), 0, (True,))
     with part(0.5, "bytes with 32-bit weights"):
         for case in even:
-            node_bytes.compare(answer, (case[0], case[1]), 0, (False,))
+            node_bytes.compare(result, (case[0], case[1]), 0, (False,))
     with part(1, "numbers that a rank sends in a step"):
         for case in even:
-            node_bytes.compare(answer, (case[0], case[1]), 1)
+            node_bytes.compare(result, (case[0], case[1]), 1)
     with part(0.5, "ranges that differ by one number"):
         for which in (0, 1):
             for case in ragged:
-                node_bytes.compare(answer, (case[0], case[1]), which)
+                node_bytes.compare(result, (case[0], case[1]), which)
 
 
 @chapter.exercise(
@@ -71,7 +72,7 @@ def shard_optimizer(
     even: Sequence[sharded_steps.Case] = ((4, "momentum", 40), (2, "Adam", 18), (1, "Adam", 9)),
     ragged: Sequence[sharded_steps.Case] = ((3, "Adam", 41), (5, "momentum", 3), (4, "Adam", 1)),
     clipped: Sequence[sharded_steps.Case] = ((3, "momentum", 29), (2, "Adam", 1007)),
-    costs: Sequence[sharded_steps.Case] = ((4, "momentum", 29), (5, "Adam", 33)),
+    costs: Sequence[sharded_steps.Case] = ((5, "Adam", 33), (4, "momentum", 29)),
     rooms: Sequence[sharded_steps.Case] = ((3, "momentum", 29), (4, "Adam", 27), (5, "Adam", 3)),
     seed: int = 0,
 ) -> None:
@@ -87,10 +88,9 @@ def shard_optimizer(
             one = sharded_steps.drawn((case[0], case[1], case[2]), seed, is_clipped=True)
             sharded_steps.compare_weights(answer, one)
     with part(1.5, "one reduce-scatter, one all-gather, and for clipping one number"):
-        for case in costs:
-            for is_clipped in (False, True):
-                one = sharded_steps.drawn((case[0], case[1], case[2]), seed, is_clipped=is_clipped)
-                sharded_steps.compare_messages(answer, one)
+        for number, case in enumerate(costs):
+            one = sharded_steps.drawn((case[0], case[1], case[2]), seed, is_clipped=bool(number % 2))
+            sharded_steps.compare_messages(answer, one)
     with part(1.5, "no rank has optimizer state but that of its range"):
         for case in rooms:
             sharded_steps.compare_state(answer, sharded_steps.drawn((case[0], case[1], case[2]), seed))
@@ -159,6 +159,7 @@ def recomputed_gradients(
             run(case).compare_live()
     with part(1, "in this memory, each input is computed at most twice"):
         for case in cases:
+            run(case).compare_gradients()
             run(case).compare_live()
             run(case).compare_calls()
 

@@ -111,12 +111,11 @@ def cause_of(sizes: list[int], keep: list[int]) -> str:
         if max(lengths) > -(-n // len(keep)):
             return "The longest segment counts: make the segments as equal as possible, at most ceil(n / k) layers."
         return "k + ceil(n / k) is smallest near k = sqrt(n): if sqrt(n) is no whole number, try those next to it."
+    bound = max(sum(sizes[a:b]) for a, b in pairwise([*keep, n]))
+    if keep == np.cumsum([0, *layer_cuts.filled(sizes, bound)])[:-1].tolist():
+        return "Segments that are filled up to a bound may begin at large inputs. Begin them at small ones: these are kept."
     if max(lengths) - min(lengths) <= 1 or len(set(lengths[:-1])) <= 1:
         return "Segments of equally many layers are best only if all inputs have equally many bytes."
-    bound = max(sum(sizes[a:b]) for a, b in pairwise([*keep, n]))
-    starts = np.cumsum([0, *layer_cuts.filled(sizes, bound)])[:-1].tolist()
-    if keep == starts:
-        return "Segments that are filled up to a bound may begin at large inputs: begin them at small ones, keep fewer bytes."
     return "Both count, the bytes that are kept and those of the largest segment: try every bound of a segment."
 
 
@@ -170,8 +169,8 @@ class Recomputed:
             most <= k + self.longest,
             f"{self.called}: {most} inputs are alive at a time, expected at most k + m = {k} + {self.longest}, those "
             f"kept and the inputs of the longest segment.",
-            "All inputs are kept: the first forward keeps those of the layers in `keep` alone."
-            if most >= self.n and self.n > k
+            "The first forward keeps the inputs of the layers in `keep` alone."
+            if self.got["most_in_first"] > k + self.longest
             else "Release the inputs of a segment before those of the next one are recomputed."
             if most > k + self.longest + 1
             else "One too many: a variable still refers to an input, or the output of a segment is computed again.",

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
-from course.judging import Answer, Wrong, expect
+from course.judging import Wrong, expect
 
 Case = tuple[int, int]
 """(P, N)"""
@@ -38,9 +41,23 @@ def sent(P: int, N: int, stage: int, r: int) -> int:
 
 def mistaken_bytes(P: int, N: int, stage: int, is_mixed: bool, r: int) -> dict[str, float]:
     each, share = BYTES[is_mixed], own(P, N, r)
-    state, gradient, weight = (size * P for size in each)
-    return {
-        "This is what a rank keeps without sharding.": state + gradient + weight,
+    state, gradient, weight = each
+
+    def of(state: int, gradient: int, weight: int) -> float:
+        return kept(P, share, stage, (state, gradient, weight))
+
+    of_precision = {
+        "With 16-bit weights the state has 32-bit weights, too: 4 + 4 + 4 bytes.": of(8, 2, 2),
+        "Momentum and variance have 32 bits also with 16-bit weights.": of(4, 2, 2),
+        "Gradients have as many bits as the weights: 16.": of(12, 4, 2),
+    } if is_mixed else {
+        "Adam has two numbers for each weight, momentum and variance.": of(4, 4, 4),
+        "With 32-bit weights there is no second copy of the weights: the state has 8 bytes.": of(12, 4, 4),
+        "Without mixed precision weights and gradients have 4 bytes, not 2.": of(8, 2, 2),
+    }  # fmt: skip
+    return of_precision | {
+        "These are the bytes of the other precision: look at is_mixed.": of(*BYTES[not is_mixed]),
+        "This is what a rank keeps without sharding.": kept(P, P, 0, each),
         "This is what all ranks together keep.": N * nbytes(P, N, stage, is_mixed, r),
         "Ranges have whole numbers: the first P % N ranks have one more than the others.": kept(P, P / N, stage, each),
         "Ranges that are one number longer: only the first P % N ranks have them.": kept(P, -(-P // N), stage, each),
@@ -51,31 +68,21 @@ def mistaken_bytes(P: int, N: int, stage: int, is_mixed: bool, r: int) -> dict[s
         "This is one stage more: stage 1 divides only the states, stage 2 not the weights.": kept(
             P, share, stage + 1, each
         ),
-        "With 16-bit weights the state has 32-bit weights, too: 4 + 4 + 4 bytes.": kept(P, share, stage, (8, *each[1:])),
-        "Momentum and variance have 32 bits also with 16-bit weights.": kept(P, share, stage, (4, *each[1:])),
-        "Adam has two numbers for each weight, momentum and variance.": kept(
-            P, share, stage, (each[0] - 4, *each[1:])
-        ),
-        "Gradients have as many bits as the weights: 16.": kept(P, share, stage, (each[0], 4, each[2])),
-        "With 32-bit weights there is no second copy of the weights: the state has 8 bytes.": kept(
-            P, share, stage, (12, *each[1:])
-        ),
-        "Here weights and gradients have 4 bytes, not 2.": kept(P, share, stage, (each[0], 2, 2)),
         "A stage also divides what the stages before it divide.": sum(
             size * (share if stage == place + 1 else P) for place, size in enumerate(each)
         ),
         "The order is state, gradients, weights: the state is the largest, so it is divided first.": kept(
-            P, share, stage, each[::-1]
+            P, share, stage, (weight, gradient, state)
         ),
         "This is in GB.": nbytes(P, N, stage, is_mixed, r) / 1e9,
         "These are bits.": nbytes(P, N, stage, is_mixed, r) * 8,
-    }  # fmt: skip
+    }
 
 
 def mistaken_numbers(P: int, N: int, stage: int, is_mixed: bool, r: int) -> dict[str, float]:
     here, after, gathers = own(P, N, r), own(P, N, r + 1), 1 + (stage == 3)
     right = sent(P, N, stage, r)
-    return {
+    known = {
         "These are bytes; how many numbers are sent does not depend on the precision.": right * BYTES[is_mixed][2],
         "An all-reduce is a reduce-scatter and an all-gather: two passes, not one.": P - here,
         "In stage 3 the weights are gathered twice, before forward and before backward.": sent(P, N, 0, r),
@@ -85,8 +92,6 @@ def mistaken_numbers(P: int, N: int, stage: int, is_mixed: bool, r: int) -> dict
         "In an all-gather, the range that a rank does not send is that of the next rank, r + 1.": (1 + gathers)
         * (P - here),
         "In a reduce-scatter, the range that a rank does not send is its own.": (1 + gathers) * (P - after),
-        "In an all-gather, the range that a rank does not send is that of the next rank; after the last comes rank 0.": P
-        - here + gathers * (P - own(P, N, min(r + 1, N - 1))),
         "In an all-gather, the range that a rank does not send is that of the next rank, not of the one before.": P
         - here + gathers * (P - own(P, N, r - 1)),
         "This is the mean over the ranks; ranges may differ by one number.": (1 + gathers) * P * (N - 1) / N,
@@ -94,6 +99,8 @@ def mistaken_numbers(P: int, N: int, stage: int, is_mixed: bool, r: int) -> dict
         "This is what arrives if every rank sends its own range once: the ranges go round the ring.": (1 + gathers)
         * here,
     }  # fmt: skip
+    wrap = {"After rank N - 1 comes rank 0: the next rank is (r + 1) % N.": P - here + gathers * (P - P // N)}
+    return wrap | known if r == N - 1 else known
 
 
 def ranks(P: int, N: int) -> list[int]:
@@ -101,14 +108,16 @@ def ranks(P: int, N: int) -> list[int]:
     return sorted({0, max(P % N - 1, 0), P % N, N - 1})
 
 
-def compare(answer: Answer, case: Case, which: int, precisions: tuple[bool, ...] = (True, False)) -> None:
-    """Raise Wrong unless number `which` of each returned pair is right."""
+def compare(
+    result: Callable[..., Any], case: Case, which: int, precisions: tuple[bool, ...] = (True, False)
+) -> None:
+    """Raise Wrong unless number `which` of each pair is right. result: what the answer returns for its arguments."""
     P, N = case
     for is_mixed in precisions:
         for stage in STAGES:
             for r in ranks(P, N):
                 called = f"memory_and_traffic({P}, {N}, {stage}, {is_mixed}, {r})"
-                got = answer(P, N, stage, is_mixed, r)
+                got = result(P, N, stage, is_mixed, r)
                 if isinstance(got, np.ndarray) and got.ndim == 1:
                     got = got.tolist()
                 if not isinstance(got, (list, tuple)) or len(got) != 2:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -83,7 +85,7 @@ def mean_of(gradients: Sequence[Array], max_norm: float | None) -> Array:
 
 
 def drawn(case: Case, seed: int, *, is_clipped: bool = False) -> Steps:
-    """Three steps. Clipped: the first to half the norm; the second is within the bound; the third has no gradient."""
+    """Three steps. Clipped: the first to a quarter of the norm; the second is within the bound; the third has no gradient."""
     N, kind, total = case
     rng = stream(Purpose.MANUAL, seed, "sharded steps", N, total)
     gradients = [[rng.normal(size=total) + 0.3 for _ in range(N)] for _ in range(STEPS)]
@@ -94,7 +96,7 @@ def drawn(case: Case, seed: int, *, is_clipped: bool = False) -> Steps:
     if is_clipped:
         gradients[-1] = [np.zeros(total) for _ in range(N)]
         whole = [float(np.linalg.norm(np.mean(each, axis=0))) for each in gradients]
-        norms = [whole[0] / 2, whole[1] * 1.1, whole[0]]
+        norms = [whole[0] / 4, whole[1] * 1.1, whole[0]]
     weights, state, update = [rng.normal(size=total)], None, Update(kind)
     for each, max_norm in zip(gradients, norms, strict=True):
         w, state = update(weights[-1], mean_of(each, max_norm), state)
@@ -130,77 +132,86 @@ def runs(answer: Answer, one: Steps, *, is_limited: bool = False) -> Iterator[tu
 def compare_weights(answer: Answer, one: Steps) -> None:
     """Raise Wrong unless every rank returns the weights of one node after each step."""
     for step, run in runs(answer, one):
-        want = one.cut(one.weights[step + 1])
-        slips = {sentence: one.cut(vector) for sentence, vector in mistaken(one, step).items()}
-        for rank, (weights, _) in enumerate(run.results):
-            called = one.called(step, rank)
-            if not isinstance(weights, (list, tuple)) or len(weights) != len(want):
-                raise Wrong(
-                    f"{called}: expected a list of {counted(len(want), 'array')} as the weights, "
-                    f"got {expect.shown(weights)}.",
-                    "The weights are returned in the shapes of the parameters, as they were given.",
-                )
-            for number, right in enumerate(want):
-                known = {sentence: wrong[number] for sentence, wrong in slips.items()}
-                known = {sentence: wrong for sentence, wrong in known.items() if not np.allclose(wrong, right, 1e-9)}
-                where = f"{called}: weights[{number}]"
-                expect.array(
-                    weights[number], right, where, rtol=0.0, atol=1e-10, mistakes=known, dtype=np.float64
-                )  # fmt: skip
-                if rank and right.size:
-                    first = expect.from_list(run.results[0][0][number], right)
-                    got = expect.from_list(weights[number], right)
-                    expect.same_bits(got, first, f"{where}, compared with those of rank 0")
+        vectors = [vector_of(one, weights, one.called(step, rank)) for rank, (weights, _) in enumerate(run.results)]
+        want = one.weights[step + 1]
+        for rank, vector in enumerate(vectors):
+            called = f"{one.called(step, rank)}: the new weights, as one vector"
+            known = {
+                sentence: wrong
+                for sentence, wrong in mistaken(one, step, rank).items()
+                if np.max(np.abs(wrong - want)) > 1e-8
+            }
+            expect.array(vector, want, called, rtol=0.0, atol=1e-10, mistakes=known)
+            expect.same_bits(vector, vectors[0], f"{called}, compared with those of rank 0")
 
 
-def mistaken(one: Steps, step: int) -> dict[str, Array]:
-    """The weights that known mistakes give in this step, if all steps before were right."""
+def vector_of(one: Steps, weights: Any, called: str) -> Array:
+    """The returned weights as one vector, or Wrong if they have other shapes or types."""
+    if not isinstance(weights, (list, tuple)) or len(weights) != len(one.shapes):
+        raise Wrong(
+            f"{called}: expected a list of {counted(len(one.shapes), 'array')} as the weights, "
+            f"got {expect.shown(weights)}.",
+            "The weights are returned in the shapes of the parameters, as they were given.",
+        )
+    for number, (w, shape) in enumerate(zip(weights, one.shapes, strict=True)):
+        own = expect.from_list(w, np.zeros(shape))
+        expect.array(own, own if np.shape(own) == shape else np.zeros(shape), f"{called}: weights[{number}]",
+                     dtype=np.float64)  # fmt: skip
+    return np.concatenate([np.ravel(expect.from_list(w, np.zeros(0))) for w in weights])
+
+
+def mistaken(one: Steps, step: int, rank: int) -> dict[str, Array]:
+    """The weights that known mistakes give on a rank in this step, if all steps before were right."""
     N, gradients, max_norm = one.N, one.gradients[step], one.norms[step]
     bounds = np.cumsum([0, *(own(one.total, N, r) for r in range(N))])
+    mean, update = np.mean(gradients, axis=0), Update(one.kind)
 
     def after(gradient: Array, *, is_first: bool = False) -> Array:
-        update, state, w = Update(one.kind), None, one.weights[0]
+        state, w = None, one.weights[0]
         for before in () if is_first else range(step):
             w, state = update(w, mean_of(one.gradients[before], one.norms[before]), state)
         return update(one.weights[step], gradient, state)[0]
 
-    g, total = mean_of(gradients, max_norm), np.sum(gradients, axis=0)
+    def scaled(norm: float) -> Array:
+        """The weights after a gradient that is clipped as if this were its norm."""
+        return after(mean * min(1.0, max_norm / max(norm, 1e-300))) if max_norm is not None else after(mean)
+
+    g = mean_of(gradients, max_norm)
+    only = one.weights[step].copy()
+    only[bounds[rank] : bounds[rank + 1]] = after(g)[bounds[rank] : bounds[rank + 1]]
     known = {
         "These are the weights from before the step.": one.weights[step],
-        "The gradient is the mean over the ranks, not the sum.": after(total if max_norm is None else clipped(total, max_norm)),
         "The state of the step before is lost: pass `state` to update, and return what it returns.": after(
             g, is_first=True
         ),
-        "Only this rank's range is new: the other ranges come from the other ranks.": np.concatenate(
-            [after(g)[: bounds[1]], one.weights[step][bounds[1] :]]
-        ),
-        "The gradient was divided by N twice.": after(g / N),
+        "Only this rank's range is new: the other ranges come from the other ranks.": only,
     }
-    if max_norm is not None:
-        mean = np.mean(gradients, axis=0)
-        pieces = [mean[a:b] for a, b in zip(bounds, bounds[1:], strict=False)]
-        known |= {
-            "The gradient is not clipped.": after(mean),
-            "Each range is clipped by its own norm: the norm is that of the whole gradient.": after(
-                np.concatenate([clipped(piece, max_norm) for piece in pieces])
-            ),
-            "Each rank's gradient is clipped before the mean: clip the mean.": after(
-                np.mean([clipped(each, max_norm) for each in gradients], axis=0)
-            ),
-            "The sum of squares is missing its root: the norm is a length.": after(
-                mean * min(1.0, max_norm / max(float(mean @ mean), 1e-300))
-            ),
-            "A gradient within the bound stays as it is; only a larger one is scaled.": after(
-                mean * (max_norm / max(float(np.linalg.norm(mean)), 1e-300))
-            ),
-            "The norm is a sum over the ranks of squares, not of norms.": after(
-                mean * min(1.0, max_norm / max(sum(float(np.linalg.norm(piece)) for piece in pieces), 1e-300))
-            ),
-            "Single numbers are clipped: clipping by the norm keeps the direction.": after(
-                np.clip(mean, -max_norm, max_norm)
-            ),
-        }  # fmt: skip
-    return known
+    if max_norm is None:
+        return known | {
+            "The gradient is the mean over the ranks, not the sum.": after(N * mean),
+            "The gradient was divided by N twice.": after(mean / N),
+        }
+    pieces = [mean[a:b] for a, b in pairwise(bounds)]
+    return known | {
+        "The gradient is not clipped.": after(mean),
+        "Each range is clipped by its own norm: the norm is that of the whole gradient.": after(
+            np.concatenate([clipped(piece, max_norm) for piece in pieces])
+        ),
+        "Each rank's gradient is clipped before the mean: clip the mean.": after(
+            np.mean([clipped(each, max_norm) for each in gradients], axis=0)
+        ),
+        "The norm is the root of the sum of squares.": scaled(float(mean @ mean)),
+        "The squares of the ranks' norms are added up, not the norms.": scaled(
+            sum(float(np.linalg.norm(piece)) for piece in pieces)
+        ),
+        "The norm is that of the mean, not of the sum: divide by N before.": scaled(N * float(np.linalg.norm(mean))),
+        "A gradient within the bound stays as it is; only a larger one is scaled.": after(
+            mean * (max_norm / max(float(np.linalg.norm(mean)), 1e-300))
+        ),
+        "Single numbers are clipped: clipping by the norm keeps the direction.": after(
+            np.clip(mean, -max_norm, max_norm)
+        ),
+    }  # fmt: skip
 
 
 def clipped(g: Array, max_norm: float) -> Array:
@@ -213,7 +224,7 @@ CAUSES = {
     "all_reduce": "An all-reduce of the gradient brings every rank all of it, and sends twice as much: "
     "reduce-scatter brings it only its own range.",
     "broadcast": "One all-gather brings every rank all ranges.",
-    "gather": "To gather everything on one rank makes that rank the bottleneck.",
+    "reduce": "To reduce on one rank makes that rank the bottleneck: each rank gets its range from a reduce-scatter.",
     "barrier": "A collective waits for what it needs.",
 }
 
@@ -222,47 +233,44 @@ def compare_messages(answer: Answer, one: Steps) -> None:
     """Raise Wrong unless there is one reduce-scatter and one all-gather, and for clipping an all-reduce of a number."""
     N, P = one.N, one.total
     for step, run in runs(answer, one):
-        has_norm = one.norms[step] is not None
-        expected = "expected one comm.reduce_scatter and one comm.all_gather" + (
-            ", and one comm.all_reduce of one number" if has_norm else ", and nothing else"
-        )
+        names = ["reduce_scatter", "all_gather", *["all_reduce"] * (one.norms[step] is not None)]
+        last = ", and one comm.all_reduce of one number" if len(names) == 3 else ", and nothing else"
+        expected = f"expected one comm.reduce_scatter and one comm.all_gather{last}"
         for rank in range(N):
             called = one.called(step, rank)
-            made = [each.operation for each in run.collectives[rank]]
-            for name in ("reduce_scatter", "all_gather"):
-                others = sorted(set(run.operations[rank]) - {"reduce_scatter", "all_gather", *["all_reduce"] * has_norm})
+            made = Counter(each.operation for each in run.collectives[rank])
+            others = [name for name in run.operations[rank] if name not in names]
+            if others:
+                raise Wrong(f"{called}: {expected}, got comm.{others[0]}.", CAUSES.get(others[0], ""))
+            for name in names:
                 expect.true(
-                    not others, f"{called}: {expected}, got comm.{', comm.'.join(others)}.", CAUSES.get(others[0] if others else "", "")
-                )
-                times = made.count(name)
-                expect.true(
-                    times == 1,
-                    f"{called}: {expected}, got {counted(times, f'comm.{name}')}.",
-                    "One vector of all parameters needs one collective; one for each parameter needs many messages."
-                    if times > 1
+                    made[name] == 1,
+                    f"{called}: {expected}, got {counted(made[name], f'comm.{name}', f'comm.{name}')}.",
+                    "One collective is enough for the vector of all parameters, or of all weights."
+                    if made[name] > 1
+                    else "To gather all gradients brings a rank N times as much as their sum."
+                    if made["all_gather"] > 1
                     else "",
                 )
             sent = {name: nbytes for name, (_, nbytes) in run.traffic[rank].items()}
-            want = {"reduce_scatter": 8 * (P - own(P, N, rank)), "all_gather": 8 * (P - own(P, N, rank + 1))}
-            for name, nbytes in want.items():
+            for name, share in (("reduce_scatter", own(P, N, rank)), ("all_gather", own(P, N, rank + 1))):
+                nbytes = 8 * (P - share)
                 expect.true(
                     sent[name] == nbytes,
-                    f"{called}: sent {sent[name]} bytes in comm.{name}, expected {nbytes}: float64 numbers of all "
-                    f"ranges but one.",
-                    "Each number needs 8 bytes; with 4 it loses digits."
+                    f"{called}: sent {sent[name]} bytes in comm.{name}, expected {nbytes}: all P = {P} float64 numbers "
+                    "but those of one range.",
+                    "With 4 bytes a number loses digits."
                     if sent[name] == nbytes / 2
                     else "Every rank gives its own range to the all-gather, and nothing else."
-                    if name == "all_gather" and sent[name] > nbytes
+                    if name == "all_gather"
                     else "The reduce-scatter has all parameters in one vector, without padding.",
                 )
-            most = made.count("all_reduce")
-            expect.true(most == has_norm, f"{called}: {expected}, got {counted(most, 'comm.all_reduce')}.")
-        if has_norm:
-            total = sum(row["all_reduce"][1] for row in run.traffic)
+        if len(names) == 3:
+            total, most = sum(row["all_reduce"][1] for row in run.traffic), 8 * words_sent(N, 1)
             expect.true(
-                total <= 8 * words_sent(N, 1),
+                total <= most,
                 f"{one.called(step, 0)}: all ranks together sent {total} bytes in comm.all_reduce, expected at most "
-                f"{8 * words_sent(N, 1)}: those of one number.",
+                f"{most}: those of one number.",
                 "Each rank adds up the squares of its own range; one sum goes over the network.",
             )
 

@@ -234,6 +234,7 @@ def test_every_call_of_a_communicator_works_as_in_a_launch(student):
         got += [comm.reduce_scatter(np.arange(7)), comm.all_gather({"rank": me}), comm.all_gather(np.ones(me))]
         got += [comm.gather("abc"[me], dst=2), comm.scatter([[i, None] for i in range(p)] if me == 0 else None)]
         got += [comm.all_to_all([me * 10 + i for i in range(p)]), comm.broadcast(x if me == 1 else None, src=1)]
+        got += [comm.scatter(np.split(np.arange(6.0), p) if me == 2 else None, src=2), comm.all_to_all([x - i for i in range(p)])]
         room = np.zeros((2, 3))
         got += [comm.broadcast(x if me == 0 else room) is (x if me == 0 else room), room]
         got += [comm.sendrecv((me, "text"), (me + 1) % p, (me - 1) % p), comm.last_source]
