@@ -87,7 +87,7 @@ def checkpoints(sizes):
 +                    choices.append((kept[a] + sizes[a], a))
 -                if before[b] - before[a] <= bound:
 +                if before[b] - before[a + 1] <= bound:
-=== wrong: filled up from the first layer on :: differ :: begin them at small ones
+=== wrong: filled up from the first layer on :: differ :: Begin them at small ones
 def checkpoints(sizes):
     found = []
     n = len(sizes)
