@@ -182,7 +182,7 @@ class Schedule:
             f"{self.called}: {counted(len(fetches), 'fetch', 'fetches')}, expected {want}.",
             "Everything fits: each unit is fetched once." if self.places >= self.n
             else "Each unit is fetched again for its backward, also those that could have stayed."
-            if len(fetches) >= 2 * self.n - 1
+            if len(fetches) >= 2 * self.n
             else "Backward begins with the last units: keep as many of these as fit, and evict the first ones.",
         )  # fmt: skip
 
