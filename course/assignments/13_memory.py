@@ -122,7 +122,7 @@ def shard_optimizer(comm, weights, gradients, state, update, max_norm):
     own, state = update(own, g, state)
     vector = np.concatenate(comm.all_gather(own))
     parts = np.split(vector, np.cumsum([each.size for each in weights])[:-1])
-    return [part.reshape(each.shape) for part, each in zip(parts, weights)], state
+    return [part.reshape(each.shape) for part, each in zip(parts, weights, strict=True)], state
     ### END SOLUTION
 
 
@@ -184,7 +184,9 @@ def checkpoints(sizes):
 # %% test="checkpoints" points=2
 check.checkpoints(checkpoints)
 ### BEGIN HIDDEN TESTS
-check.checkpoints(checkpoints, equal=[(49, 3), (25, 1), (11, 7), (1, 6), (2, 3), (5, 1)], drawn=[6, 11, 19, 45], seed=62)
+check.checkpoints(
+    checkpoints, equal=[(49, 3), (25, 1), (11, 7), (1, 6), (2, 3), (5, 1)], drawn=[6, 11, 19, 45], seed=62
+)
 ### END HIDDEN TESTS
 
 # %% [markdown]
@@ -237,7 +239,15 @@ check.recomputed_gradients(recomputed_gradients)
 ### BEGIN HIDDEN TESTS
 check.recomputed_gradients(
     recomputed_gradients,
-    runs=[(12, (4, 8)), (11, (1, 3, 9)), (1, ()), (6, (1, 2, 3, 4, 5)), (9, ()), (25, (5, 12, 17, 21)), (350, (90, 210))],
+    runs=[
+        (12, (4, 8)),
+        (11, (1, 3, 9)),
+        (1, ()),
+        (6, (1, 2, 3, 4, 5)),
+        (9, ()),
+        (25, (5, 12, 17, 21)),
+        (350, (90, 210)),
+    ],
     seed=63,
 )
 ### END HIDDEN TESTS
@@ -279,8 +289,8 @@ def fetch_schedule(n, size, room):
     Time: from the first fetch to the last send-back as few seconds as possible, whatever a transfer and the forward and
         the backward of each unit take.
 
-    Example: fetch_schedule(2, 5, 5) is ["+0", "F0", "-0", "+1", "F1", "B1", "G1", "+0", "B0", "G0"]. With room for both,
-        fetch_schedule(2, 5, 12) is ["+0", "+1", "F0", "F1", "B1", "G1", "B0", "G0"].
+    Example: fetch_schedule(2, 5, 5) is ["+0", "F0", "-0", "+1", "F1", "B1", "G1", "+0", "B0", "G0"]. With room for
+        both units, fetch_schedule(2, 5, 12) is ["+0", "+1", "F0", "F1", "B1", "G1", "B0", "G0"].
     """
     ### BEGIN SOLUTION
     places = min(n, room // size)

@@ -30,7 +30,7 @@ class Update:
                 raise TypeError(f"update(w, g, state): {name} is an array with one axis; got {got}")
         if w.shape != g.shape:
             raise ValueError(f"update(w, g, state): w has {w.size} numbers, but g has {g.size}")
-        if 0 <= self._most:
+        if self._most >= 0:
             self._left -= w.size
             if self._left < 0:
                 raise MemoryError(
@@ -118,10 +118,8 @@ class Chain:
         return int(i)
 
 
-def recomputed(
-    function: Callable[..., Any], weights: Sequence[Array], keep: list[int], x: Array
-) -> dict[str, Any]:
-    """Probe: what function(forward, backward, n, keep, x) returns, how often it calls each layer, and its live inputs."""
+def recomputed(function: Callable[..., Any], weights: Sequence[Array], keep: list[int], x: Array) -> dict[str, Any]:
+    """Probe: what function(forward, backward, n, keep, x) returns, its calls of each layer, and its live inputs."""
     chain = Chain(weights)
     returned = function(chain.forward, chain.backward, len(weights), keep, x)
     return {

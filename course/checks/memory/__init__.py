@@ -56,10 +56,10 @@ def memory_and_traffic(
 @chapter.exercise(
     points=6,
     hints=[
-        "Make one vector of all parameters: np.concatenate([w.ravel() for w in weights]), and another of the gradients. "
+        "Make one vector of all parameters, np.concatenate([w.ravel() for w in weights]), and one of the gradients. "
         "comm.reduce_scatter(g) returns this rank's range of the sum; np.array_split(w, comm.size)[comm.rank] is the "
         "same range of the weights.",
-        "new, state = update(own_weights, own_gradient, state). Then np.concatenate(comm.all_gather(new)) is the vector "
+        "new, state = update(own_weights, own_gradient, state). Then np.concatenate(comm.all_gather(new)) is a vector "
         "of all new weights. np.split at np.cumsum of the sizes, and reshape, make parameters of it.",
         "Clipping: each rank has the mean gradient of its own range. The square of the whole norm is the sum over the "
         "ranks of the squares of theirs, one number each. Divide by the norm only if it is larger than max_norm.",
@@ -169,8 +169,8 @@ def recomputed_gradients(
     hints=[
         "places = room // size units fit. Begin with as many fetches as there are places. After F0, unit 0 is evicted, "
         "and the next unit that is not yet there is fetched into its place.",
-        "Backward begins with the last units. So at the end of forward, nothing more is evicted once all units that are "
-        "missing have come: the last `places` units stay.",
+        "Backward begins with the last units. So at the end of forward, nothing more is evicted once all units "
+        "have come: the last `places` units stay.",
         "In backward a place becomes free when a gradient is sent back. Directly behind each G comes the fetch of the "
         "unit that is needed next and is not on the device: i - places behind G of unit i.",
     ],

@@ -1,4 +1,4 @@
-"""Checkpoints of a chain: the bytes of the best ones, by closed form and dynamic programming, and runs that recompute."""
+"""Checkpoints of a chain: the bytes of the best ones, by closed form and by a table, and runs that recompute."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def cause_of(sizes: list[int], keep: list[int]) -> str:
         return "k + ceil(n / k) is smallest near k = sqrt(n): if sqrt(n) is no whole number, try those next to it."
     bound = max(sum(sizes[a:b]) for a, b in pairwise([*keep, n]))
     if keep == np.cumsum([0, *layer_cuts.filled(sizes, bound)])[:-1].tolist():
-        return "Segments that are filled up to a bound may begin at large inputs. Begin them at small ones: these are kept."
+        return "Segments that are filled up to a bound may begin at large inputs. Begin them at small ones."
     if max(lengths) - min(lengths) <= 1 or len(set(lengths[:-1])) <= 1:
         return "Segments of equally many layers are best only if all inputs have equally many bytes."
     return "Both count, the bytes that are kept and those of the largest segment: try every bound of a segment."
@@ -193,9 +193,8 @@ class Recomputed:
             )
         wrong = next((i for i, count in enumerate(backwards) if count != 1), None)
         if wrong is not None:
-            raise Wrong(
-                f"{self.called}: backward of layer {wrong} was called {counted(backwards[wrong], 'time')}, expected once."
-            )
+            times = counted(backwards[wrong], "time")
+            raise Wrong(f"{self.called}: backward of layer {wrong} was called {times}, expected once.")
 
 
 def passed(weights: Sequence[Array], x: Array, keep: Sequence[int]) -> tuple[float, list[Array], list[Array]]:

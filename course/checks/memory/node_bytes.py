@@ -108,9 +108,7 @@ def ranks(P: int, N: int) -> list[int]:
     return sorted({0, max(P % N - 1, 0), P % N, N - 1})
 
 
-def compare(
-    result: Callable[..., Any], case: Case, which: int, precisions: tuple[bool, ...] = (True, False)
-) -> None:
+def compare(result: Callable[..., Any], case: Case, which: int, precisions: tuple[bool, ...] = (True, False)) -> None:
     """Raise Wrong unless number `which` of each pair is right. result: what the answer returns for its arguments."""
     P, N = case
     for is_mixed in precisions:

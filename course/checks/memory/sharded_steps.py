@@ -1,4 +1,4 @@
-"""Steps with sharded optimizer state: the weights of one node, the messages of each rank, and the state that it keeps."""
+"""Steps with sharded optimizer state: the weights of one node, and the messages and the state of each rank."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def mean_of(gradients: Sequence[Array], max_norm: float | None) -> Array:
 
 
 def drawn(case: Case, seed: int, *, is_clipped: bool = False) -> Steps:
-    """Three steps. Clipped: the first to a quarter of the norm; the second is within the bound; the third has no gradient."""
+    """Three steps. Clipped: the first to a quarter of its norm; the second is short enough; the third is 0."""
     N, kind, total = case
     rng = stream(Purpose.MANUAL, seed, "sharded steps", N, total)
     gradients = [[rng.normal(size=total) + 0.3 for _ in range(N)] for _ in range(STEPS)]

@@ -19,7 +19,7 @@ Seconds = tuple[float, list[float], list[float]]
 
 
 def times(n: int) -> list[Seconds]:
-    """A link that is faster than the computing, as fast, slower, much slower; and units that compute differently long."""
+    """A link that is faster than the computing, as fast, slower, much slower; and units that differ."""
     uneven = [float(1 + i * 5 % 7) for i in range(n)]
     even: list[Seconds] = [(link, [1.0] * n, [2.0] * n) for link in (0.25, 1.0, 1.75, 6.0)]
     return [*even, (3.0, uneven, [2 * t for t in uneven[::-1]])]
@@ -196,13 +196,15 @@ class Schedule:
             want, got = makespan(best(self.n, self.places), seconds), makespan(self.actions, seconds)
             link, forward, backward = seconds
             computing = (
-                f"{forward[0]:g} s, backward {backward[0]:g} s" if len(set(forward)) == 1 else "1 to 7 s, backward twice"
+                f"{forward[0]:g} s, backward {backward[0]:g} s"
+                if len(set(forward)) == 1
+                else "1 to 7 s, backward twice"
             )
             expect.true(
                 got <= want + 1e-9,
                 f"{self.called}, a transfer {link:g} s, a forward {computing}: takes {got:g} seconds, {want:g} are "
                 "possible.",
-                f"At most {most} of {counted(self.places, 'place')} are in use: fetch the next units while one computes."
+                f"Only {most} of {counted(self.places, 'place')} are ever in use: fetch units while another computes."
                 if most < min(self.n, self.places)
                 else "A fetch waits for all evicts and send-backs that are listed before it: list it directly behind "
                 "the one that makes room for it, and fetch the units in the order in which they compute.",

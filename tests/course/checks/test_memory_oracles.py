@@ -1,4 +1,4 @@
-"""The right values of chapter 13's checks are those of the papers, of the library, of closed forms and of brute force."""
+"""The right values of chapter 13's checks are those of papers, of the library, of closed forms and of brute force."""
 
 from __future__ import annotations
 

@@ -49,7 +49,8 @@ def checkpoints(sizes):
 === wrong: half of the layers :: equal, differ :: smallest near k = sqrt(n)
 def checkpoints(sizes):
     return list(range(0, len(sizes), 2))
-=== wrong: as many as a square root of numbers, all at the beginning :: equal, differ :: make the segments as equal as possible
+=== wrong: as many as a square root of numbers, all at the beginning :: equal, differ
+:: make the segments as equal as possible
 import math
 def checkpoints(sizes):
     return list(range(math.isqrt(len(sizes))))

@@ -47,7 +47,8 @@ def memory_and_traffic(P, N, stage, is_mixed, r):
 +    nbytes = weight * (share if stage >= 1 else P)
 +    nbytes += gradient * (share if stage >= 2 else P)
 +    nbytes += state * (share if stage >= 3 else P)
-=== wrong: each stage divides one component only :: mixed, float32, ragged :: A stage also divides what the stages before it
+=== wrong: each stage divides one component only :: mixed, float32, ragged
+:: A stage also divides what the stages before it
 +    nbytes = state * (share if stage == 1 else P)
 +    nbytes += gradient * (share if stage == 2 else P)
 +    nbytes += weight * (share if stage == 3 else P)

@@ -34,24 +34,8 @@ def recomputed_gradients(forward, backward, n, keep, x):
     for i in reversed(range(n)):
         g, gradients[i] = backward(i, inputs[i], g)
     return loss, gradients
-=== base
-def recomputed_gradients(forward, backward, n, keep, x):
-    kept, gradients = {}, [None] * n
-    for i in range(n):
-        if i in keep:
-            kept[i] = x
-        x = forward(i, x)
-    loss, g = x, 1.0
-    ends = [*keep[1:], n]
-    for start, end in zip(reversed(keep), reversed(ends)):
-        inputs = [kept[start]]
-        for i in range(start, end - 1):
-            inputs.append(forward(i, inputs[-1]))
-        for i in range(end - 1, start - 1, -1):
-            x = inputs.pop()
-            g, gradients[i] = backward(i, x, g)
-    return loss, gradients
-=== wrong: everything is kept in a second dictionary, and recomputed all the same :: memory, calls :: The first forward keeps the inputs of the layers in `keep` alone
+=== wrong: everything is kept in a second dictionary, and recomputed all the same :: memory, calls
+:: The first forward keeps the inputs of the layers in `keep` alone
          if i in keep:
              kept[i] = x
 +        kept[-1 - i] = x
@@ -154,7 +138,8 @@ def recomputed_gradients(forward, backward, n, keep, x):
 -            g, gradients[i] = backward(i, x, g)
 +            gradients[i] = backward(i, x, g)[1]
 +            g = backward(i, x, g)[0]
-=== wrong: a recursion, which keeps everything on the stack :: memory, calls :: The first forward keeps the inputs of the layers in `keep` alone
+=== wrong: a recursion, which keeps everything on the stack :: memory, calls
+:: The first forward keeps the inputs of the layers in `keep` alone
 def recomputed_gradients(forward, backward, n, keep, x):
     gradients = [None] * n
     def run(i, x):

@@ -47,27 +47,6 @@ def shard_optimizer(comm, weights, gradients, state, update, max_norm):
         result.append(vector[start : start + w.size].reshape(w.shape))
         start += w.size
     return result, state
-=== base
-def flat(arrays):
-    return np.concatenate([each.ravel() for each in arrays])
-
-def shard_optimizer(comm, weights, gradients, state, update, max_norm):
-    N, r = comm.size, comm.rank
-    g = comm.reduce_scatter(flat(gradients))
-    g /= N
-    if max_norm is not None:
-        square = comm.all_reduce(float(g @ g))
-        norm = np.sqrt(square)
-        if norm > max_norm:
-            g *= max_norm / norm
-    own = np.array_split(flat(weights), N)[r]
-    new, state = update(own, g, state)
-    vector = np.concatenate(comm.all_gather(new))
-    result, start = [], 0
-    for w in weights:
-        result.append(vector[start : start + w.size].reshape(w.shape))
-        start += w.size
-    return result, state
 === wrong: all-reduce, then slice :: messages :: An all-reduce of the gradient brings every rank all of it
 -    g = comm.reduce_scatter(flat(gradients))
 +    g = flat(gradients)
@@ -81,7 +60,8 @@ def shard_optimizer(comm, weights, gradients, state, update, max_norm):
 +    g = np.array(comm.scatter(np.array_split(total, N) if r == 0 else None))
 === wrong: a reduce-scatter for each parameter, whose chunks are not the range :: all :: but g has :: raised
 +    g = np.concatenate([comm.reduce_scatter(each.ravel()) for each in gradients])
-=== wrong: the gradient has half as many bytes :: weights, ragged, clipped, messages :: the new weights, as one vector: expected
+=== wrong: the gradient has half as many bytes :: weights, ragged, clipped, messages
+:: the new weights, as one vector: expected
 +    g = comm.reduce_scatter(flat(gradients).astype(np.float32)).astype(float)
 === wrong: padded to a multiple of N :: ragged, clipped, messages, state :: but g has :: raised
 +    P = sum(w.size for w in weights)
@@ -128,7 +108,8 @@ def shard_optimizer(comm, weights, gradients, state, update, max_norm):
 === wrong: whole vectors are gathered :: messages :: Every rank gives its own range
 +    parts = np.array_split(flat(weights), N)
 +    parts[r] = new
-+    vector = np.concatenate([np.array_split(each, N)[i] for i, each in enumerate(comm.all_gather(np.concatenate(parts)))])
++    whole = comm.all_gather(np.concatenate(parts))
++    vector = np.concatenate([np.array_split(each, N)[i] for i, each in enumerate(whole)])
 === wrong: a barrier before the all-gather :: messages :: A collective waits for what it needs
 +    comm.barrier()
 +    vector = np.concatenate(comm.all_gather(new))
@@ -212,7 +193,8 @@ def shard_optimizer(comm, weights, gradients, state, update, max_norm):
 -    own = np.array_split(flat(weights), N)[r]
 +    own = np.array_split(flat(weights), N)[r]
 +    if not own.size: return list(weights), state
-=== wrong: ranges of P // N numbers, and what is left over is forgotten :: ragged, clipped, messages, state :: but g has :: raised
+=== wrong: ranges of P // N numbers, and what is left over is forgotten :: ragged, clipped, messages, state
+:: but g has :: raised
 -    own = np.array_split(flat(weights), N)[r]
 +    P = sum(w.size for w in weights)
 +    own = flat(weights)[r * (P // N) : (r + 1) * (P // N)]
