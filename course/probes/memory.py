@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from course.probes.backpropagation import peak_bytes
+
 Array = NDArray[Any]
 
 
@@ -126,3 +128,9 @@ def recomputed(function: Callable[..., Any], weights: Sequence[Array], keep: lis
         "returned": returned, "forwards": chain.forwards, "backwards": chain.backwards, "most": chain.most,
         "most_in_first": chain.most_in_first,
     }  # fmt: skip
+
+
+def recomputed_bytes(function: Callable[..., Any], weights: Sequence[Array], keep: list[int], x: Array) -> int:
+    """Probe: the peak memory of such a call in bytes, x included."""
+    chain = Chain(weights)
+    return x.nbytes + peak_bytes(function, chain.forward, chain.backward, len(weights), keep, x)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from course.checks.pipelines import layer_cuts
 from course.judging import Answer, Wrong, expect
 from course.plural import counted
-from course.probes.memory import Chain, recomputed
+from course.probes.memory import Chain, recomputed, recomputed_bytes
 from minidl.random import Purpose, stream
 
 Array = NDArray[Any]
@@ -95,11 +96,6 @@ def judge(answer: Answer, sizes: list[int]) -> None:
     )
 
 
-def equal_segments(n: int, k: int) -> list[int]:
-    """The first layers of k segments, the longer ones first."""
-    return [int(part[0]) for part in np.array_split(np.arange(n), k)]
-
-
 def cause_of(sizes: list[int], keep: list[int]) -> str:
     """The likely mistake of checkpoints that are not the best."""
     n, lengths = len(sizes), [b - a for a, b in pairwise([*keep, len(sizes)])]
@@ -119,6 +115,9 @@ def cause_of(sizes: list[int], keep: list[int]) -> str:
     return "Both count, the bytes that are kept and those of the largest segment: try every bound of a segment."
 
 
+WORKING = 8
+"""Arrays like an input that backward needs besides its inputs: gradients, and what a layer computes in between."""
+
 Run = tuple[int, tuple[int, ...]]
 """(n, the layers whose inputs are kept)"""
 
@@ -127,7 +126,7 @@ class Recomputed:
     """A run of an answer that recomputes, and what is right."""
 
     def __init__(self, answer: Answer, case: Run, seed: int) -> None:
-        self.n, self.keep = case[0], [0, *case[1]]
+        self.answer, self.n, self.keep = answer, case[0], [0, *case[1]]
         rng = stream(Purpose.MANUAL, seed, "recomputed chain", self.n, len(self.keep))
         self.weights = [rng.normal(size=(3, 3)) for _ in range(self.n)]
         self.x = rng.normal(size=(2, 3)) + 0.3
@@ -174,6 +173,22 @@ class Recomputed:
             else "Release the inputs of a segment before those of the next one are recomputed."
             if most > k + self.longest + 1
             else "One too many: a variable still refers to an input, or the output of a segment is computed again.",
+        )
+
+    @cached_property
+    def peak_inputs(self) -> float:
+        """The peak memory of a call with large inputs, in bytes of such an input."""
+        x = np.tile(self.x, (1500, 1))
+        return float(self.answer.run(recomputed_bytes, self.weights, list(self.keep), x) / x.nbytes)
+
+    def compare_bytes(self) -> None:
+        """Raise Wrong unless the bytes of all arrays, with large inputs, are those of k + m inputs and a few more."""
+        most, allowed = self.peak_inputs, len(self.keep) + self.longest
+        expect.true(
+            most <= allowed + WORKING,
+            f"{self.called}, large inputs: at the peak a call needs the bytes of {most:.0f} inputs, expected at most "
+            f"those of k + m = {allowed} inputs and of {WORKING} gradients and results in between.",
+            "An input also takes memory in another form: as a copy, in a larger array, as bytes or in a list.",
         )
 
     def compare_calls(self) -> None:

@@ -74,6 +74,7 @@ def mistaken_bytes(P: int, N: int, stage: int, is_mixed: bool, r: int) -> dict[s
         "The order is state, gradients, weights: the state is the largest, so it is divided first.": kept(
             P, share, stage, (weight, gradient, state)
         ),
+        "The pair is (nbytes, sent), in this order.": sent(P, N, stage, r),
         "This is in GB.": nbytes(P, N, stage, is_mixed, r) / 1e9,
         "These are bits.": nbytes(P, N, stage, is_mixed, r) * 8,
     }
@@ -99,6 +100,9 @@ def mistaken_numbers(P: int, N: int, stage: int, is_mixed: bool, r: int) -> dict
         "This is what arrives if every rank sends its own range once: the ranges go round the ring.": (1 + gathers)
         * here,
     }  # fmt: skip
+    known["The pair is (nbytes, sent), in this order."] = nbytes(P, N, stage, is_mixed, r)
+    if stage == 0:
+        known["Stage 0 sends, too: an all-reduce of the gradients."] = 0
     wrap = {"After rank N - 1 comes rank 0: the next rank is (r + 1) % N.": P - here + gathers * (P - P // N)}
     return wrap | known if r == N - 1 else known
 

@@ -122,7 +122,7 @@ class Schedule:
 
     @staticmethod
     def _short(actions: Sequence[str]) -> str:
-        return " ".join(actions) if len(actions) <= 12 else " ".join([*actions[:6], "…", *actions[-5:]])
+        return (" ".join(actions) or "none") if len(actions) <= 12 else " ".join([*actions[:6], "…", *actions[-5:]])
 
     def compare_places(self) -> None:
         """Raise Wrong unless each action has what it needs, and the units on the device fit."""

@@ -43,9 +43,9 @@ def test_the_best_checkpoints_are_those_of_trying_all(n: int) -> None:
 
 
 def test_equal_inputs_need_two_square_roots_of_n() -> None:
-    squares = [16, 36, 49]
-    assert [kept_inputs.least_of_equal(n) for n in squares] == [8, 12, 14]
-    for n in (*squares, 7, 11, 50):
+    squares = [16, 36, 64]
+    assert [kept_inputs.least_of_equal(n) for n in squares] == [8, 12, 16]
+    for n in (16, 36, 7, 11, 40):
         assert kept_inputs.peak([1] * n, kept_inputs.best([1] * n)) == kept_inputs.least_of_equal(n)
 
 

@@ -114,6 +114,10 @@ def memory_and_traffic(P, N, stage, is_mixed, r):
 === wrong: only the numbers sent :: all :: expected a pair (nbytes, sent)
 -    return nbytes, P - share + passes * (P - after)
 +    return P - share + passes * (P - after)
+=== wrong: the pair the other way round :: all :: in this order
++    return P - share + passes * (P - after), nbytes
+=== wrong: stage 0 sends nothing :: sent, ragged :: an all-reduce of the gradients
++    return nbytes, (P - share + passes * (P - after)) * (stage > 0)
 === right: lengths of ranges from numpy's own cut, for two numbers in place of many
 import numpy as np
 def memory_and_traffic(P, N, stage, is_mixed, r):

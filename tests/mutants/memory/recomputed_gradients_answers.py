@@ -138,6 +138,24 @@ def recomputed_gradients(forward, backward, n, keep, x):
 -            g, gradients[i] = backward(i, x, g)
 +            gradients[i] = backward(i, x, g)[1]
 +            g = backward(i, x, g)[0]
+=== wrong: everything is kept in one large array :: memory, calls :: in a larger array
+def recomputed_gradients(forward, backward, n, keep, x):
+    inputs, gradients, g = np.empty((n, *x.shape)), [None] * n, 1.0
+    for i in range(n):
+        inputs[i] = x
+        x = forward(i, x)
+    for i in reversed(range(n)):
+        g, gradients[i] = backward(i, inputs[i], g)
+    return x, gradients
+=== wrong: everything is kept as bytes :: memory, calls :: as bytes or in a list
+def recomputed_gradients(forward, backward, n, keep, x):
+    inputs, gradients, g, shape = [], [None] * n, 1.0, x.shape
+    for i in range(n):
+        inputs.append(x.tobytes())
+        x = forward(i, x)
+    for i in reversed(range(n)):
+        g, gradients[i] = backward(i, np.frombuffer(inputs[i]).reshape(shape), g)
+    return x, gradients
 === wrong: a recursion, which keeps everything on the stack :: memory, calls
 :: The first forward keeps the inputs of the layers in `keep` alone
 def recomputed_gradients(forward, backward, n, keep, x):

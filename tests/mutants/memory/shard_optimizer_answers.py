@@ -143,6 +143,9 @@ def shard_optimizer(comm, weights, gradients, state, update, max_norm):
 -            g *= max_norm / norm
 +        norm = float(np.sqrt(square))
 +        g *= min(1.0, max_norm / norm)
+=== wrong: ranks without numbers do not take part in the norm :: clipped :: make different collective calls :: raised
+-        square = comm.all_reduce(float(g @ g))
++        square = comm.all_reduce(float(g @ g)) if len(g) else 0.0
 === wrong: without the root :: clipped :: the root of the sum of squares
 -        norm = np.sqrt(square)
 +        norm = square
@@ -222,6 +225,20 @@ def shard_optimizer(comm, weights, gradients, state, update, max_norm):
     whole = np.concatenate(comm.all_gather(np.concatenate([*new, np.zeros(0)])))
     cuts = np.cumsum([0] + [w.size for w in weights])
     return [whole[a:b].reshape(w.shape) for a, b, w in zip(cuts, cuts[1:], weights)], states
+=== right: a state with more than that of update: its range, and the norm of each step
+def shard_optimizer(comm, weights, gradients, state, update, max_norm):
+    state = state or {"own": None, "norms": {}}
+    g = comm.reduce_scatter(np.concatenate([each.ravel() for each in gradients]), "mean")
+    norm = None if max_norm is None else float(np.sqrt(comm.all_reduce(np.sum(g**2))))
+    if norm and norm > max_norm:
+        g = g * max_norm / norm
+    w = np.concatenate([each.ravel() for each in weights])
+    start = comm.rank * (w.size // comm.size) + min(comm.rank, w.size % comm.size)
+    w, own = update(w[start : start + g.size], g, state["own"])
+    cuts = np.cumsum([each.size for each in weights])
+    parts = np.split(np.concatenate(comm.all_gather(w)), cuts[:-1])
+    state = {"own": own, "norms": {**state["norms"], str(len(state["norms"])): norm}, "range": (start, start + g.size)}
+    return tuple(part.reshape(each.shape) for part, each in zip(parts, weights)), state
 === right: no update of an empty range, asynchronous collectives, arrays of one number
 def shard_optimizer(comm, weights, gradients, state, update, max_norm):
     work = comm.reduce_scatter(np.concatenate([g.flatten() for g in gradients]), async_op=True)
