@@ -192,7 +192,7 @@ def shard_optimizer(comm, weights, gradients, state, update, max_norm):
 -    own = np.array_split(flat(weights), N)[r]
 +    own = flat(weights[r::N]) if weights[r::N] else np.zeros(0)
 +    g = np.resize(g, own.shape)
-=== wrong: ranks without numbers stay away :: ragged, state ::  :: stuck
+=== wrong: ranks without numbers stay away :: ragged, clipped, state ::  :: stuck
 -    own = np.array_split(flat(weights), N)[r]
 +    own = np.array_split(flat(weights), N)[r]
 +    if not own.size: return list(weights), state
