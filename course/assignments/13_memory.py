@@ -80,7 +80,7 @@ check.memory_and_traffic(
 # ## 2. A step with sharded optimizer state (6 points)
 # This is stage 1 as a program. Each rank has all weights, and its gradient of every parameter. It gets the sum of one
 # range from a reduce-scatter, updates this range with the state of this range, and gets the other ranges of the new
-# weights from an all-gather. A range does not care where a parameter ends.
+# weights from an all-gather. A range may begin and end inside a parameter.
 #
 # One thing needs all ranges: clipping. No rank has the whole gradient, but all need its norm.
 
@@ -104,7 +104,7 @@ def shard_optimizer(comm, weights, gradients, state, update, max_norm):
     Ranges: all parameters in the order of the list, each row by row, are one vector of P numbers. Rank r updates chunk
         r of np.array_split(vector, comm.size), which may be empty, and calls update for no other weights.
     Messages: one comm.reduce_scatter and one comm.all_gather; with max_norm also one comm.all_reduce of one number.
-        Nothing else. A rank sends P float64 numbers but those of one range in either of the first two.
+        Nothing else. In each of the first two a rank sends all P float64 numbers except those of one range.
         comm.reduce_scatter(x) returns chunk comm.rank of np.array_split(sum of all x, comm.size), a new array.
         comm.all_gather(x) returns the list of the arrays x of all ranks; they may have different lengths.
         comm.all_reduce(x) returns the sum of the numbers x of all ranks.
@@ -191,8 +191,8 @@ check.checkpoints(
 
 # %% [markdown]
 # ### 3b. Backward with recomputation (3 points)
-# The price is one more forward, and no more: whoever computes an input again from the start of the model each time pays
-# n / 2 forwards. The gradients are the same to the bit.
+# The price is at most one more forward. Without checkpoints, every input would be computed again from the start of the
+# model, which takes about n / 2 forwards in all. The gradients are the same to the bit.
 
 
 # %% solution="recomputed_gradients"

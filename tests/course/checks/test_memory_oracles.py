@@ -11,7 +11,10 @@ import pytest
 
 from course.checks.memory import kept_inputs, node_bytes, unit_schedules
 from course.checks.memory.unit_schedules import Clock, Seconds
+from course.probes.memory import Update
+from minidl import nn, optim
 from minidl.cluster import launch
+from minidl.random import Purpose, stream
 from tests.tiers import exhaustively
 
 
@@ -32,6 +35,21 @@ def test_the_numbers_sent_are_those_of_the_collectives(P: int, N: int, stage: in
 
     sent = launch(step, args=(P, 1 + (stage == 3)), nodes=N, on="simulation")
     assert sent.results == [node_bytes.sent(P, N, stage, r) for r in range(N)]
+
+
+@pytest.mark.parametrize("kind", ["momentum", "Adam"])
+def test_the_updates_of_the_steps_are_those_of_the_library(kind: str) -> None:
+    rng = stream(Purpose.MANUAL, 3, "updates")
+    w, state, update = rng.normal(size=7), None, Update(kind)
+    parameter = nn.Parameter(w.copy())
+    sgd = optim.SGD([parameter], lr=0.1, momentum=0.9)
+    optimizer = sgd if kind == "momentum" else optim.Adam([parameter], lr=0.1, betas=(0.9, 0.99), eps=0.1)
+    for _ in range(3):
+        g = rng.normal(size=7)
+        w, state = update(w, g, state)
+        parameter.grad = g
+        optimizer.step()
+        np.testing.assert_allclose(w, parameter.data, rtol=1e-12)
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 6, 9])
