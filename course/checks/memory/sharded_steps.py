@@ -154,11 +154,15 @@ def vector_of(one: Steps, weights: Any, called: str) -> Array:
             expect.not_a_value(weights)
             or "The weights are returned in the shapes of the parameters, as they were given.",
         )
+    vectors = []
     for number, (w, shape) in enumerate(zip(weights, one.shapes, strict=True)):
-        own = expect.from_list(w, np.zeros(shape))
-        expect.array(own, own if np.shape(own) == shape else np.zeros(shape), f"{called}: weights[{number}]",
-                     dtype=np.float64)  # fmt: skip
-    return np.concatenate([np.ravel(expect.from_list(w, np.zeros(0))) for w in weights])
+        where, wanted = f"{called}: weights[{number}]", f"an array of shape {shape}"
+        numbers = expect.number_array(expect.from_list(w, np.zeros(shape)), where, wanted)
+        expect.true(numbers.shape == shape, f"{where}: expected {wanted}, got shape {numbers.shape}.")
+        is_exact = numbers.dtype == np.float64 or not numbers.size
+        expect.true(is_exact, f"{where}: expected an array of float64, got one of {numbers.dtype}.")
+        vectors.append(numbers.ravel())
+    return np.concatenate(vectors)
 
 
 def mistaken(one: Steps, step: int, rank: int) -> dict[str, Array]:

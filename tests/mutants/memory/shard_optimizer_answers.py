@@ -146,6 +146,11 @@ def shard_optimizer(comm, weights, gradients, state, update, max_norm):
 === wrong: ranks without numbers do not take part in the norm :: clipped :: make different collective calls :: raised
 -        square = comm.all_reduce(float(g @ g))
 +        square = comm.all_reduce(float(g @ g)) if len(g) else 0.0
+=== wrong: a unit vector times its new length, also without a gradient :: clipped :: got nan
+-            g *= max_norm / norm
++            pass
++        with np.errstate(invalid="ignore"):
++            g = g / norm * min(norm, max_norm)
 === wrong: without the root :: clipped :: the root of the sum of squares
 -        norm = np.sqrt(square)
 +        norm = square
