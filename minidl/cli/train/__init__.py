@@ -100,6 +100,15 @@ def train(
         ),
     ] = None,
     lr_decay: LearningRateDecay = None,
+    precision: Annotated[
+        str | None,
+        Option(
+            help="float32, bfloat16 or float16: the type of weights, gradients and activations. In 16 bits they take "
+            "half the memory and bytes, the optimizer keeps float32 masters of the weights, and with float16 the loss "
+            "is scaled. By default float32.",
+            autocompletion=offer("minidl.parallel.job", "PRECISIONS"),
+        ),
+    ] = None,
     seed: Seed = 0,
     kernels: Kernels = None,
     algorithm: Annotated[
@@ -119,8 +128,8 @@ def train(
     resume: Annotated[
         Path | None,
         Option(
-            help="Run folder or checkpoint to go on from. Only --epochs, --nodes, --strategy, --algorithm and "
-            "--bucket-mb may differ from that run."
+            help="Run folder or checkpoint to go on from. Only --epochs, --nodes, --strategy, --algorithm, "
+            "--bucket-mb and --precision may differ from that run."
         ),
     ] = None,
     elastic: Annotated[

@@ -25,10 +25,11 @@ ADDED: dict[str, Any] = {
     "momentum": None,
     "optimizer": None,
     "flops": None,
+    "precision": None,
 }
 """Options that checkpoints of earlier versions lack, with what those versions used (momentum: the model's own)."""
 
-MAY_CHANGE = ("epochs", "nodes", "strategy", "algorithm", "bucket_mb")
+MAY_CHANGE = ("epochs", "nodes", "strategy", "algorithm", "bucket_mb", "precision")
 """Options that may differ in a resumed run: how long and how to train, but not what."""
 
 

@@ -39,6 +39,8 @@ def title(options: Options, model: Module, splits: data.Splits) -> str:
         third.append(f"simulated {engines.node_text(node)}")
     if options["network"] != engines.NO_NETWORK:
         third.append(f"network {options['network']}")
+    if options["precision"] is not None:
+        third.append(f"in {options['precision']}")
     lines = [
         f"{options['model']} ({size:,} parameters) on {options['data']}, {nodes}, kernels {options['kernels']}",
         f"minibatch {options['batch_size']}, {rate}, seed {options['seed']}",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from itertools import accumulate, pairwise
 from math import prod
 from typing import Any
@@ -49,7 +50,7 @@ class FlatGroup:
         self.slices: dict[Parameter, Parameter] = {}
         for parameter, shard, (start, end) in zip(parameters, self._shards, pairwise(ends), strict=True):
             part = Parameter(self.of_rank[start:end].reshape(shard.own_shape), parameter.requires_grad)
-            part.shard, parameter.shard, self.slices[parameter] = shard, None, part
+            part.shard, parameter.shard, self.slices[parameter] = shard, shard.of, part
 
     def owners(self) -> dict[Parameter, list[int]]:
         """The ranks that own elements of each parameter, in the order of the elements; rank 0 owns an empty one."""
@@ -92,7 +93,19 @@ def cut(parameters: Sequence[Parameter], comm: Communicator) -> None:
 
 def _divided(parameters: Sequence[Parameter], comm: Communicator) -> tuple[list[FlatShard], list[range], range]:
     """This rank's elements of each parameter; all ranks' ranges, and this rank's."""
-    shapes = [p.shape if p.shard is None else p.shard.whole_shape(p.shape) for p in parameters]
+    shapes = [shape_of(parameter) for parameter in parameters]
     ranges = split(range(sum(map(prod, shapes))), comm.size)
     own = ranges[comm.rank]
-    return shards_of(shapes, own.start, own.stop), ranges, own
+    shards = [
+        replace(shard, of=p.shard.of if isinstance(p.shard, FlatShard) else p.shard)
+        for shard, p in zip(shards_of(shapes, own.start, own.stop), parameters, strict=True)
+    ]
+    return shards, ranges, own
+
+
+def shape_of(parameter: Parameter) -> tuple[int, ...]:
+    """The shape of what the ranks divide: the whole parameter, or the shard that they all have of it."""
+    shard = parameter.shard
+    if isinstance(shard, FlatShard):
+        return shard.shape
+    return parameter.shape if shard is None or parameter.held else shard.own_shape(parameter.shape)

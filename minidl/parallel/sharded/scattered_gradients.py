@@ -59,6 +59,10 @@ class ScatteredGradients(GradientBuckets):
         if self._is_last:
             self._order.release_until(count)
 
+    def end(self) -> None:
+        if self.overlap or self._stage > 1:  # those with samples have begun to send them, though they do not overlap
+            self._order.release_rest()
+
     def finish(self) -> None:
         self._is_last = False
         self._order.release_rest()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import ClassVar
 
@@ -18,16 +18,16 @@ from minidl.data.loader import Batch
 from minidl.kernels import Array
 from minidl.nn import Module, building
 from minidl.nn.checkpointing import check_stages
-from minidl.optim.layer_wise import LayerWise
 from minidl.parallel.data_parallel.synchronous import Synchronous
 from minidl.parallel.gradients.buckets import fill
 from minidl.parallel.job import Job
+from minidl.parallel.plan import ParallelPlan
 from minidl.parallel.run.partition import Partition
 from minidl.parallel.run.session import Session
 from minidl.parallel.sharded.flat_group import FlatGroup
 from minidl.parallel.sharded.scattered_gradients import ScatteredGradients
-from minidl.parallel.sharded.shares import Shares
-from minidl.parallel.sharded.units import Units, cut_units
+from minidl.parallel.sharded.shares import Shares, shares_of
+from minidl.parallel.sharded.units import Units, cut_units, units_of_model
 from minidl.tensor import Tensor
 
 
@@ -58,8 +58,10 @@ class Sharded(Synchronous):
 
     Notes
         Bytes that a node keeps for each weight at the update, in float32 with Adam: 16 by `Synchronous`; 8 + 8 / N,
-        4 + 12 / N and 16 / N in stages 1, 2 and 3. Within a step, add in stage 2 the buckets that travel, at most two;
-        in stage 3 the weights of the largest unit, those on their way for the next, and the gradients of two units.
+        4 + 12 / N and 16 / N in stages 1, 2 and 3. With `Job(precision="bfloat16")`, whose optimizer keeps a float32
+        master: 16 by `Synchronous`; 4 + 12 / N, 2 + 14 / N and 16 / N. Within a step, add in stage 2 the buckets that
+        travel, at most two; in stage 3 the weights of the largest unit, those on their way for the next, and the
+        gradients of two units.
         Numbers that a node sends in a minibatch, of P weights: 2 P (N - 1) / N in stages 1 and 2, as in a ring
         all-reduce, and 3 P (N - 1) / N in stage 3; and a byte for each parameter, which says whether it has a gradient.
         With accumulate > 1 the gradients are whole until the last micro-batch, and are sent once; stage 3 gathers the
@@ -92,6 +94,9 @@ class Sharded(Synchronous):
         object.__setattr__(self, "stage", stage)
         one_of("Sharded: algorithm", self.algorithm, ("auto", "ordered"))
 
+    def plan(self, job: Job, nodes: int) -> ParallelPlan:
+        return replace(super().plan(job, nodes), shard=self.stage)
+
     def check(self, job: Job, nodes: int) -> None:
         super().check(job, nodes)
         weights = sum(p.size for p in job.build_model().parameters() if p.requires_grad)
@@ -115,18 +120,23 @@ class Sharded(Synchronous):
     def build(self, job: Job, mesh: Mesh[Communicator]) -> Module:
         if self.stage < 3 or isinstance(job.model, Module):
             return super().build(job, mesh)
-        with building(partial(cut_units, mesh["dp"])):  # no node ever has more than one whole parameter besides
+        with building(partial(self._cut, mesh["dp"])):  # no node ever has more than one whole parameter besides
             model = job.build_model()
         return self.with_batch_norm(model, mesh)
+
+    def _cut(self, nodes: Communicator, model: Module) -> Module:
+        cut_units(nodes, units_of_model(model), [*model.parameters()])
+        return model
 
     def partition_of(self, model: Module, mesh: Mesh[Communicator] | None) -> Partition:
         assert mesh is not None  # it has no servers
         nodes = mesh["dp"]
         if self.stage == 3:
-            units = Units(model, nodes, self.overlaps(nodes))
-            return Shares(model, units.groups, nodes, units)
+            names = {parameter: name for name, parameter in model.named_parameters()}
+            units = Units(units_of_model(model), names, nodes, self.overlaps(nodes))
+            return Shares(model, mesh, units.groups, units)
         trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
-        return Shares(model, [FlatGroup(bucket, nodes) for bucket in fill(trained, self.bucket_mb * 1e6)], nodes)
+        return Shares(model, mesh, [FlatGroup(bucket, nodes) for bucket in fill(trained, self.bucket_mb * 1e6)])
 
     def broadcast_weights(self, session: Session) -> None:
         if self.stage < 3:  # else each range has one owner
@@ -143,7 +153,7 @@ class Sharded(Synchronous):
         if shares.units is None:
             super().backward(session, batch)
         else:
-            shares.units.forward_and_backward(session, batch, shares.completed)
+            shares.units.forward_and_backward(session, batch)
 
     def predict(self, session: Session, x: Array) -> Tensor | None:
         units = shares_of(session).units
@@ -153,16 +163,9 @@ class Sharded(Synchronous):
 
     def gradients(self, session: Session) -> ScatteredGradients:
         shares = shares_of(session)
-        session.optimizer.after_step.append(shares.end_update)
-        if isinstance(session.optimizer, LayerWise):
-            session.optimizer.sum_over_ranks = shares.sum_over_ranks
+        shares.serve(session.optimizer)
         trained = [group for group in shares.groups if group.parameters[0].requires_grad]
         gradients = ScatteredGradients(trained, session.comm, self.algorithm, self.overlaps(session.comm), self.stage)
-        shares.completed = gradients.completed
+        if shares.units is not None:
+            shares.units.completed[0] = gradients.completed
         return gradients
-
-
-def shares_of(session: Session) -> Shares:
-    """The session's partition, which is one into shares."""
-    assert isinstance(session.partition, Shares)
-    return session.partition

@@ -6,21 +6,31 @@ from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import partial, wraps
-from typing import Any, ClassVar, NamedTuple, Self, TypeVar
+from math import prod
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar, cast
 
 import numpy as np
 
-from minidl.arguments import flag, whole_number
+from minidl import kernels
+from minidl.arguments import flag, one_of, whole_number
 from minidl.cluster.comm import Communicator
 from minidl.cluster.mesh import Mesh
 from minidl.data.pairs import minibatch
-from minidl.nn import Module, Stage
+from minidl.nn import Module, Parameter, Stage
+from minidl.nn.shard import FlatShard
+from minidl.parallel.gradients.buckets import GradientBuckets, fill
 from minidl.parallel.gradients.flat_vector import gradient, set_gradient
 from minidl.parallel.job import Job
 from minidl.parallel.mean_loss import Loss, classification_loss
-from minidl.parallel.pipeline.pipeline import Pipeline
+from minidl.parallel.pipeline.chunks import Computing
+from minidl.parallel.pipeline.pipeline import Pipeline, completed_with
 from minidl.parallel.plan import ParallelPlan, in_any_order
+from minidl.parallel.run.partition import Partition
 from minidl.parallel.run.session import Session
+from minidl.parallel.sharded.flat_group import FlatGroup, shape_of
+from minidl.parallel.sharded.scattered_gradients import ScatteredGradients
+from minidl.parallel.sharded.shares import Shares, shares_of
+from minidl.parallel.sharded.units import Unit, Units, cut_units, parameters_of, units_of
 from minidl.parallel.tensor.layouts import Layout, layout_of, split_layers
 from minidl.parallel.tensor.linear import ColumnLinear
 from minidl.parallel.tensor.loss import vocabulary_cross_entropy
@@ -76,6 +86,8 @@ class Hybrid(Pipeline):
                   F.softmax nor F.dropout
         sequence  True: between sharded layers, each node along "tp" has a slice of the positions: norms and dropout
                   are computed once instead of tp times, for the same number of words in messages
+        shard     what the replicas share out among them instead of keeping copies, as in `Sharded(stage=)`: 1, the
+                  optimizer's state; 2, gradients too; 3, weights too; None: nothing
         axes      order of the axes in the mesh, outermost first. Nodes along the last one have consecutive ranks, so
                   they share a rack or a server: put last what sends most. In a GPT that is "tp" if a minibatch has
                   more than 3 * width * (dp - 1) / (tp - 1) positions, else "dp"; "pp" sends least. The order changes
@@ -97,6 +109,7 @@ class Hybrid(Pipeline):
     tp: int = 1
     layout: Layout | None = None
     sequence: bool = False
+    shard: int | None = None
     axes: Sequence[str] = AXES
     setting_of_stages: ClassVar[str] = "pp"
 
@@ -107,6 +120,9 @@ class Hybrid(Pipeline):
                 value = whole_number(f"Hybrid: {name}", value, at_least=1)
             object.__setattr__(self, own, value)
         flag("Hybrid: sequence", self.sequence)
+        if self.shard is not None:
+            object.__setattr__(self, "shard", whole_number("Hybrid: shard", self.shard, at_least=1, at_most=3))
+            one_of("Hybrid: algorithm, with shard", self.algorithm, ("auto", "ordered"))
         object.__setattr__(self, "axes", in_any_order("Hybrid: axes", self.axes, AXES))
         super().__post_init__()
 
@@ -115,10 +131,13 @@ class Hybrid(Pipeline):
         needed = dp * self.pp * self.tp
         if needed != nodes:
             raise ValueError(f"Hybrid: dp={dp}, pp={self.pp}, tp={self.tp} need {needed} nodes, got {nodes}")
-        return replace(super().plan(job, dp * self.pp), tp=self.tp, axes=(*self.axes, "spatial"))
+        made = super().plan(job, dp * self.pp)
+        return replace(made, tp=self.tp, shard=self.shard, axes=(*self.axes, "spatial"))
 
     def check(self, job: Job, nodes: int) -> None:
         super().check(job, nodes)
+        if self.shard is not None:
+            self._check_sharing(self.plan(job, nodes))
         if self.tp > 1:
             if self.layout is None:
                 job.build_held(partial(self._nothing_of_the_split, job))
@@ -126,6 +145,32 @@ class Hybrid(Pipeline):
                 self._sharded_layers(job)
             if self.sequence and self.layout is None:  # a GPT, whose samples are rows of positions
                 self._check_positions(job)
+
+    def _check_sharing(self, plan: ParallelPlan) -> None:
+        if plan.dp == 1:
+            raise ValueError(
+                f"Hybrid: shard={self.shard} shares the state of training out among the replicas, and there is one: "
+                "give dp=2 or more and as many nodes, or leave out shard"
+            )
+        if self.made_schedule().is_asynchronous:
+            raise ValueError(
+                f"Hybrid: shard={self.shard} gives each replica the sums of its range once a minibatch, but with "
+                "pipedream each stage keeps versions of whole weights: choose another schedule, such as 1f1b"
+            )
+        if kernels.new_array_module() is not np:
+            raise ValueError("Hybrid: shard keeps weights as numpy arrays: choose kernels that run on the CPU")
+
+    def _check_enough_weights(self, job: Job, dp: int, model: Module) -> tuple[()]:
+        if self.tp > 1:
+            self._split(job, model, RankAndSize(0, self.tp))
+        for stage in range(self.pp):
+            own = parameters_of(*self._units(model, stage))
+            if 0 < (weights := sum(prod(shape_of(p)) for p in own if p.requires_grad)) < dp:
+                raise ValueError(
+                    f"Hybrid: {dp} replicas are more than the {weights} weights that each trains on stage {stage}: use "
+                    f"dp={weights} or less, fewer stages (pp), or leave out shard"
+                )
+        return ()
 
     def _check_positions(self, job: Job) -> None:
         for name, samples in zip(("training", "test"), job.build_data(), strict=True):
@@ -139,9 +184,11 @@ class Hybrid(Pipeline):
     def prepared(self, job: Job, nodes: int) -> Self:
         """Add the best cuts, and to the layout the dropouts and batch norms of sharded features."""
         strategy = super().prepared(job, nodes)
-        if self.tp == 1 or self.layout is None:
-            return strategy
-        return replace(strategy, layout={**self.layout, **self._sharded_layers(job)})
+        if self.tp > 1 and self.layout is not None:
+            strategy = replace(strategy, layout={**self.layout, **self._sharded_layers(job)})
+        if self.shard is not None:
+            job.build_held(partial(strategy._check_enough_weights, job, self.plan(job, nodes).dp))
+        return strategy
 
     def _sharded_layers(self, job: Job) -> Layout:
         """The sharded dropouts and batch norms that the layout lacks. ValueError if it does not fit the model."""
@@ -165,7 +212,65 @@ class Hybrid(Pipeline):
     def partition(self, job: Job, mesh: Mesh[Communicator], model: Module) -> list[Stage]:
         if self.tp > 1:
             self._split(job, model, mesh["tp"])
+        if self.shard == 3:
+            units = self._units(model, mesh.coordinates["pp"])
+            cut_units(mesh["dp"], units, parameters_of(*units), self._tied(model))
         return super().partition(job, mesh, model)
+
+    # Sharing out among the replicas
+
+    def partition_of(self, model: Module, mesh: Mesh[Communicator] | None) -> Partition:
+        if self.shard is None or mesh is None:
+            return super().partition_of(model, mesh)
+        replicas, tied = mesh["dp"], self._tied(model)
+        if self.shard == 3:
+            names = {parameter: name for name, parameter in model.named_parameters()}
+            made = self._units(model, mesh.coordinates["pp"])
+            held = {parameter: names[parameter] for parameter in parameters_of(*made)}
+            units = Units(made, held, replicas, self.overlaps(replicas), tied)
+            return Shares(model, mesh, units.groups, units)
+        groups = []
+        for parameters in completed_with(self._own_stages(model, mesh.coordinates["pp"])).values():
+            trained = [parameter for parameter in parameters if parameter.requires_grad]
+            groups += [FlatGroup(bucket, replicas) for bucket in fill(trained, self.bucket_mb * 1e6, tied)]
+        return Shares(model, mesh, groups)
+
+    def _own_stages(self, model: Module, stage: int) -> dict[int, list[Stage]]:
+        """The model's stages in each chunk of a stage of the pipeline."""
+        chunks = self.chunks(model)
+        return {chunk: chunks[chunk] for chunk in self.made_schedule().chunks_of(stage)}
+
+    def _units(self, model: Module, stage: int) -> list[Unit]:
+        starts, own = [0, *self.cuts], self._own_stages(model, stage)
+        return [unit for chunk, stages in own.items() for unit in units_of(stages, starts[chunk], chunk)]
+
+    def _tied(self, model: Module) -> set[Parameter]:
+        """The parameters that several stages of the pipeline hold: in all of them, a rank must own the same range."""
+        places: dict[Parameter, set[int]] = {}
+        for chunk, stages in enumerate(self.chunks(model)):
+            for parameter in (p for stage in stages for p in stage.parameters()):
+                places.setdefault(parameter, set()).add(self.made_schedule().place(chunk))
+        return {parameter for parameter, stages in places.items() if len(stages) > 1}
+
+    def computing(self, session: Session, units: dict[int, list[Stage]]) -> Computing:
+        by_unit = None if self.shard is None else shares_of(session).units
+        return super().computing(session, units) if by_unit is None else by_unit
+
+    def gradients(self, session: Session, units: dict[int, list[Stage]]) -> dict[int, GradientBuckets]:
+        made = super().gradients(session, units)
+        if self.shard is not None:
+            shares = shares_of(session)
+            shares.serve(session.optimizer)
+            if shares.units is not None:
+                shares.units.completed |= {chunk: cast(ScatteredGradients, g).completed for chunk, g in made.items()}
+        return made
+
+    def buckets(self, session: Session, parameters: list[Parameter], comm: Communicator) -> GradientBuckets:
+        if self.shard is None:
+            return super().buckets(session, parameters, comm)
+        mine = {parameter for parameter in parameters if parameter.requires_grad}
+        groups = [group for group in shares_of(session).groups if group.parameters[0] in mine]
+        return ScatteredGradients(groups, comm, self.algorithm, self.overlaps(comm), self.shard)
 
     def loss(self, session: Session) -> Loss:
         if self.tp > 1 and any(head.gather == "evaluation" for head in _heads(session.model)):
@@ -175,7 +280,8 @@ class Hybrid(Pipeline):
     def update(self, session: Session) -> None:
         """Update; with `sequence`, first sum the gradients of unsharded parameters, since each rank has a term."""
         if self.sequence and self.tp > 1:
-            whole = [p for p in session.parameters if p.shard is None and p.grad is not None]
+            own = [p for p in session.partition.trained if p.grad is not None]
+            whole = [p for p in own if (p.shard.of if isinstance(p.shard, FlatShard) else p.shard) is None]
             if whole:
                 set_gradient(whole, session.mesh["tp"].all_reduce(gradient(whole)))
         super().update(session)
