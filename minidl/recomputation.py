@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
 from itertools import compress
 from math import prod
 from typing import Any, TypeVar
@@ -15,6 +14,7 @@ from minidl import kernels, random
 from minidl.from_pytorch import explains_options
 from minidl.functional.one_type import autocast_dtype
 from minidl.grad_mode import enable_grad, is_grad_enabled, recomputing
+from minidl.kept_arrays import look_at_memory
 from minidl.kernels import Array, counting
 from minidl.tape import Node, clock, node_of, walk
 from minidl.tensor import Tensor, record
@@ -111,6 +111,7 @@ class Recomputation:
             outputs = [output for output in tensors_in(self._function(*arguments)) if output.requires_grad]
             if (look := on_recomputed.get()) is not None:
                 look(outputs)
+            look_at_memory("recomputed")
             return outputs, leaves
 
     def gradients(
