@@ -144,6 +144,7 @@ def _asked(options: dict[str, Any]) -> tuple[Job, Strategy, int]:
     data, size = options["data"] or ("stdlib_text" if is_text else "digits"), options["batch_size"]
     rest = {"epochs": None, "lr": None, "momentum": None, "lr_decay": None, "kernels": None, "flops": None}
     rest |= {"seed": 0, "algorithm": "auto", "bucket_mb": 1.0, "on": "simulation", "network": "none", "data": data}
+    rest["device_memory"] = None  # of a simulated node: here the option is a size alone
     complete, strategy, _ = completed(options | rest)
     made = job.build(complete | {"batch_size": 1})
     return replace(made, batch_size=size, data=_as_many(made, size)), strategy, complete["nodes"]
@@ -246,18 +247,20 @@ def _difference(ranks: list[NodeMemory], real: list[LiveMemory], worst: int) -> 
 
 
 def _all(ranks: list[NodeMemory]) -> Table:
-    """A line for each run of ranks with the same memory."""
-    from minidl.parallel.memory import COMPONENTS
+    """A line for the ranks that have the same memory."""
     from minidl.plots.style import bytes_text
 
-    table = results_table("All ranks", "each at its own peak")
-    for name in ("ranks", *COMPONENTS, "sum", "peak in"):
-        table.add_column(name, justify="left" if name in ("ranks", "peak in") else "right", no_wrap=True)
-    for _, group in groupby(enumerate(ranks), key=lambda each: id(each[1])):
-        numbered = list(group)
-        first, last, memory = numbered[0][0], numbered[-1][0], numbered[0][1]
-        sizes = [bytes_text(nbytes) for nbytes in (*memory.by_component.values(), memory.total)]
-        table.add_row(str(first) if first == last else f"{first} to {last}", *sizes, memory.moment)
+    table = results_table("All ranks, each at its own peak", "")
+    for name in ("ranks", "bytes", "peak in", "largest"):
+        table.add_column(name, justify="right" if name == "bytes" else "left", overflow="fold")
+    runs: dict[NodeMemory, list[str]] = {}
+    for memory, group in groupby(range(len(ranks)), key=ranks.__getitem__):
+        first, *more = group
+        runs.setdefault(memory, []).append(f"{first} to {more[-1]}" if more else str(first))
+    for memory, numbers in runs.items():
+        component, nbytes = max(memory.by_component.items(), key=lambda each: each[1])
+        largest = f"{component}, {bytes_text(nbytes)}"
+        table.add_row(", ".join(numbers), bytes_text(memory.total), memory.moment, largest)
     return table
 
 

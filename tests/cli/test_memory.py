@@ -15,12 +15,12 @@ def shown(*options: object) -> dict:
 
 
 def test_the_table_has_every_component_with_its_share_and_the_picture_is_drawn():
-    said = succeeds(*GPT, "--plan", "dp=2,pp=2", "--batch-size", 24, "--all-ranks", "--out", "out", "--format", "png,svg")
-    assert "of 4 at its peak, in " in said
+    said = succeeds(*GPT, "--plan", "dp=2,pp=2,tp=2", "--batch-size", 24, "--all-ranks", "--out", "out", "--format", "png,svg")
+    assert "of 8 at its peak, in " in said
     for component in ("weights", "gradients", "optimizer", "activations", "buffers"):
         assert component in said
     assert "100.0%" in said
-    assert "0 to 1" in said and "2 to 3" in said
+    assert "0 to 1, 4 to 5 " in said and "2 to 3, 6 to 7 " in said
     assert Path("out/memory.png").stat().st_size > 10_000
     assert "formula" in Path("out/memory.svg").read_text()
 

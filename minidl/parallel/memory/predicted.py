@@ -100,6 +100,8 @@ def _check_known(strategy: Strategy) -> None:
         raise ValueError("predicted does not know how Serial adds up the gradients of shards: leave out shards")
     if isinstance(strategy, Synchronous) and strategy.compressor is not None:
         raise ValueError("predicted does not know what a compressor keeps: leave out compressor")
+    if isinstance(strategy, Sharded) and strategy.offload is not None:
+        raise ValueError("predicted does not know what a host keeps for its device: leave out offload")
     if isinstance(strategy, Pipeline) and strategy.made_schedule().is_asynchronous:
         raise ValueError(
             "predicted counts one version of the weights, but the stages of an asynchronous pipeline keep several: "

@@ -9,8 +9,8 @@ from functools import partial
 import numpy as np
 import pytest
 
-from minidl import data, nn, optim
-from minidl.parallel import Gossip, Hybrid, Job, Pipeline, Serial, Sharded, Synchronous
+from minidl import compress, data, nn, optim
+from minidl.parallel import Gossip, Hybrid, Job, Offload, Pipeline, Serial, Sharded, Synchronous
 from minidl.parallel.memory import predicted
 
 BATCH, POSITIONS, WIDTH, HEADS = 6, 15, 24, 3
@@ -117,6 +117,8 @@ def test_what_cannot_be_predicted_is_refused_in_a_sentence():
     for strategy, sentence in (
         (Gossip(), "predicted knows Serial, Synchronous, Sharded, Pipeline and Hybrid, not Gossip"),
         (Serial(shards=2), "leave out shards"),
+        (Synchronous(compressor=compress.TopK(0.1)), "leave out compressor"),
+        (Sharded(2, offload=Offload()), "leave out offload"),
         (Pipeline(stages=2, schedule="pipedream"), "choose another schedule, such as 1f1b"),
         (Pipeline(stages=2, micro_batches=2, cuts="seconds"), 'use cuts="flops", or give the cuts'),
         (Hybrid(shard=3), "give dp=2 or more"),
