@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from itertools import accumulate, chain, pairwise
+from itertools import accumulate, chain
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -34,7 +34,7 @@ from minidl.parallel.strategy import Strategy, check_strategy
 from minidl.parallel.tensor.hybrid import Hybrid
 
 LOSS, MESSAGES, GATHERED, DEFERRED = "loss", "messages", "gathered weights", "deferred weight gradients"
-"""Names of parts that belong to no stage of the model."""
+"""Names of what belongs to no stage of the model."""
 
 
 MOMENTS = ("forward", "backward", "update")
@@ -73,7 +73,7 @@ def predicted(
     >>> from minidl import data, nn, optim, parallel
     >>> job = parallel.Job(lambda: nn.models.MLP(64, 300, 10), data.digits, optim.Adam)
     >>> predicted(job)[0]
-    NodeMemory(360,160 bytes in update; weights: 90,040, gradients: 90,040, optimizer: 180,080)
+    NodeMemory(360,160 bytes in backward; weights: 90,040, gradients: 90,040, optimizer: 180,080)
     """
     strategy = Serial() if strategy is None else strategy
     if moment is not None:
@@ -208,7 +208,7 @@ _OfChunk = tuple[int, Sequence[int]]
 
 
 class _Moment(NamedTuple):
-    """What there is at one moment: bytes of the steps of some chunks, and other parts."""
+    """What there is at one moment: bytes of the steps of some chunks, and what belongs to no step."""
 
     name: str
     activations: list[_OfChunk]
@@ -267,11 +267,14 @@ class _Rank:
         own = {p: count for layout in layouts for p, count in _owned(layout.parameters, replicas).items()}
         self._fixed: list[Part] = []
         self._gradients = {chunk: [0] * (len(of_chunk) + 1) for chunk, of_chunk in steps.items()}  # the loss has none
+        self._largest = dict.fromkeys(steps, 0)  # gradient of a parameter
         for tensor, (chunk, i) in first.items():
             name, numbers = steps[chunk][i].name, own.get(tensor, tensor.size)
             weights = (numbers if self._sharing == 3 else tensor.size) * tensor.dtype.itemsize
             self._fixed += [Part(name, "weights", weights), Part(name, "optimizer", numbers * state.get(tensor, 0))]
-            self._gradients[chunk][i] += tensor.data.nbytes if tensor in state else 0
+            gradient = tensor.data.nbytes if tensor in state else 0
+            self._gradients[chunk][i] += gradient
+            self._largest[chunk] = max(self._largest[chunk], gradient)
         self._buckets = [
             [_Share(*first[p], p.data.nbytes, own[p] * p.dtype.itemsize) for p in layout.parameters]
             for layout in layouts
@@ -305,7 +308,7 @@ class _Rank:
         deferred: dict[tuple[int, int], int] = {}
         gradients: dict[int, Sequence[int]] = {}  # by chunk, from earlier micro-batches
         seen = set()  # a long minibatch comes back to the same state again and again
-        for action, after in pairwise([*self._actions, None]):
+        for action, after in zip(self._actions, [*self._actions[1:], None], strict=True):
             chunk, size, key = action.chunk, self._samples[action.micro_batch], (action.micro_batch, action.chunk)
             kept, is_last = self._kept[size][chunk], action == self._last.get(chunk)
             alive.pop(key, None)
@@ -324,6 +327,11 @@ class _Rank:
                 of_others = [each for each in gradients.items() if each[0] != chunk]
                 for now, mine, buffers in self._backward(chunk, kept, before, is_last, after):
                     yield _Moment("backward", others + now, [*of_others, (chunk, mine)], rest + buffers)
+            if state not in seen and action.kind in "IW":  # at the end of I; when W adds its largest gradient
+                left = Part(DEFERRED, "activations", kept.deferred if action.kind == "I" else 0)
+                new = [(chunk, [self._largest[chunk]])] if action.kind == "W" else []
+                messages = Part(MESSAGES, "buffers", kept.input + sum(kept.outputs.values()) if left.nbytes else 0)
+                yield _Moment("backward", others, [*gradients.items(), *new], [*rest, left, messages])
             seen.add(state)
             if action.kind == "F":
                 alive[key] = [(chunk, [kept.input])] if self._recomputes else [received, (chunk, kept.steps)]
@@ -343,7 +351,8 @@ class _Rank:
         """
         last = len(self._steps[chunk]) - 1
         for i in reversed(range(last + 3)):
-            now, buffers = [(chunk, kept.steps[:i])], self._gathered(chunk, min(i, last + 1), -1, after)
+            now: list[_OfChunk] = [(chunk, kept.steps[:i])]
+            buffers = self._gathered(chunk, min(i, last + 1), -1, after)
             end = next((end for end in kept.outputs if end >= min(i, last)), None)
             if end is not None:  # backward holds the output of a graph, and the gradient of that
                 now.append((chunk, [kept.outputs[end] * (i <= end)]))
