@@ -209,8 +209,7 @@ class Sharded(Synchronous):
         memory = session.comm.memory
         if memory is not None and (self.offload is not None or memory.device < math.inf):
             shares.count = gradients.count = count = DeviceBytes(session, shares, gradients, self.offload is None)
-            again = lambda _, outputs: count("where backward computes again", outputs=outputs)  # noqa: E731
-            memory_watches.set((*memory_watches.get(), again))
+            memory_watches.set((*memory_watches.get(), count.look))
         if shares.units is not None:
             shares.units.completed[0], shares.units.count = gradients.completed, shares.count
         return gradients
