@@ -234,7 +234,7 @@ def _graph(nodes: Iterable[Node]) -> list[Node]:
 
 
 def _parts(component: str, found: KeptArrays, *views: Iterable[tuple[str, Any]]) -> Iterator[Part]:
-    """An entry for each name of the arrays that are new, whose names are those of the first list that has views of them.
+    """An entry for each name of the arrays that are new; names are those of the first list that has views of them.
 
     What the views leave of an array that they share belongs to the first of them.
     """
