@@ -19,7 +19,7 @@ from minidl.cli.shared_options import STRATEGIES, Formats, Import, Model, Out, o
 if TYPE_CHECKING:  # each function imports what it calls, so that --help starts at once
     from minidl.cli.job import Options
     from minidl.parallel import Job, Strategy
-    from minidl.parallel.memory import LiveMemory, NodeMemory
+    from minidl.parallel.memory import NodeMemory
 
 
 def memory(
@@ -217,7 +217,7 @@ def _check_room(ranks: list[NodeMemory]) -> None:
         )
 
 
-def _table(memory: NodeMemory, title: str, real: LiveMemory | None) -> Table:
+def _table(memory: NodeMemory, title: str, real: NodeMemory | None) -> Table:
     from minidl.plots.style import bytes_text
 
     title = f"{title} at its peak, in {memory.moment}"
@@ -236,7 +236,7 @@ def _table(memory: NodeMemory, title: str, real: LiveMemory | None) -> Table:
     return table
 
 
-def _difference(ranks: list[NodeMemory], real: list[LiveMemory], worst: int) -> str:
+def _difference(ranks: list[NodeMemory], real: list[NodeMemory], worst: int) -> str:
     """How far formula and arrays differ on any rank, and what a tracer of the process has seen in addition."""
     from minidl.plots.style import bytes_text
 
@@ -269,7 +269,7 @@ def _all(ranks: list[NodeMemory]) -> Table:
 
 def _as_json(
     ranks: list[NodeMemory], worst: int, capacity: int | None, advice: str, all_ranks: bool, folder: Path,
-    real: list[LiveMemory] | None,
+    real: list[NodeMemory] | None,
 ) -> dict[str, Any]:  # fmt: skip
     fullest, node = ranks[worst], None if real is None else real[worst]
     return {
