@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from itertools import accumulate, chain
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -22,8 +21,6 @@ from minidl.parallel.memory import steps
 from minidl.parallel.memory.node_memory import NodeMemory, Part
 from minidl.parallel.memory.steps import Alone, Kept, Step
 from minidl.parallel.pipeline.action import Action
-from minidl.parallel.pipeline.costs import costs_of_units
-from minidl.parallel.pipeline.cuts import balanced_cuts
 from minidl.parallel.pipeline.pipeline import Pipeline
 from minidl.parallel.run.learner import shards_of
 from minidl.parallel.sharded.scattered_gradients import IN_FLIGHT
@@ -82,9 +79,8 @@ def predicted(
     with ExitStack() as stack:
         job = steps.emptied(job, stack)
         strategy.check(job, nodes)
+        strategy = strategy.prepared(job, nodes)
         plan, model = strategy.plan(job, nodes), job.build_model()
-        if isinstance(strategy, Pipeline):
-            strategy = _with_cuts(strategy, job, model, plan.dp)
         of_stage = [rank.peak(moment) for rank in _ranks(job, strategy, model, plan.dp)]
     return [of_stage[plan.coordinates(rank)["pp"]] for rank in range(nodes)]
 
@@ -106,21 +102,8 @@ def _check_known(strategy: Strategy) -> None:
             "predicted counts one version of the weights, but the stages of an asynchronous pipeline keep several: "
             "choose another schedule, such as 1f1b"
         )
-
-
-def _with_cuts(strategy: Pipeline, job: Job, model: Module, replicas: int) -> Pipeline:
-    """The pipeline with the cuts that `prepared` finds, from flops of units without contents."""
-    made = strategy.made_schedule()
-    if not isinstance(strategy.cuts, str):
-        return strategy
-    if made.chunks == 1:
-        return replace(strategy, cuts=())
-    if strategy.cuts != "flops":
+    if isinstance(strategy, Pipeline) and strategy.cuts == "seconds":
         raise ValueError('predicted computes nothing, so it measures no seconds: use cuts="flops", or give the cuts')
-    (share,) = _samples(job, replicas, 1)
-    x = steps.samples_of(job, max(share // made.micro_batches, 1))[0]
-    costs = costs_of_units(((model, each) for each in model.stages()), x, strategy.cuts)
-    return replace(strategy, cuts=balanced_cuts(costs, made.chunks))
 
 
 def _samples(job: Job, replicas: int, micro_batches: int) -> list[int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from functools import partial
 from typing import Any, NamedTuple
@@ -176,8 +176,13 @@ def emptied(job: Job, stack: ExitStack) -> Job:
         held(model)
         return model
 
+    def each_stage() -> Iterator[tuple[Module, Stage]]:
+        model = job.build_model()
+        return ((model, each) for each in model.stages())
+
     vars(job)["build_held"] = build_held
     vars(job)["build_model"] = lambda: build_held(lambda model: ())
+    vars(job)["each_stage"] = each_stage
     return job
 
 
