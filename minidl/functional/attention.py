@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from math import sqrt
 from typing import Any
 
@@ -136,12 +137,12 @@ def keeps_matrix(q: Tensor, k: Tensor, mask: Tensor | None = None, dropout_p: fl
 
 
 def _in_blocks(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, scale: float, is_causal: bool) -> Tensor:
-    blocks = Blocks(q.data, k.data, v.data, scale, None if mask is None else mask.data, is_causal)
-    out, logarithms = blocks.forward()
+    blocks = partial(Blocks, q.data, k.data, v.data, scale, None if mask is None else mask.data, is_causal)
+    out, logarithms = blocks().forward()
     parents = (q, k, v) if mask is None else (q, k, v, mask)
 
     def vjp(g: Array, needs: Any) -> tuple[Any, ...]:
-        gradients = blocks.backward(g, out, logarithms)
+        gradients = blocks().backward(g, out, logarithms)
         return gradients if mask is None else (*gradients, None)
 
     return record(out, parents, vjp, saved=(*range(len(parents)), OUTPUT))

@@ -37,14 +37,17 @@ def checkpointing(model: _M, segments: int | str | Sequence[Segment] | None = No
 
     Segments change only calling the whole model. `parallel.Pipeline` calls its stages, and refuses a model with
     segments: give `recompute=True` there instead. "selective" changes the attention layers, and so goes with every
-    strategy. A layer of your own recomputes, too, if its class has `recomputes_selectively = False`, and its forward
-    calls `minidl.checkpoint(core, q, k, v)` where that is True.
+    strategy. It includes a layer of your own if the class has `recomputes_selectively = False`, which becomes True, and
+    forward then calls `minidl.checkpoint(core, q, k, v)`.
 
     In a block of GPT, for b samples of s positions, h features, a heads and w bytes a number, backward keeps
-    b s h (16 w + 2) + a b s^2 w bytes (the 2 are dropout's masks), and b s h (16 w + 2) with "selective", for
-    4 b s^2 h more flops on the 24 b s h^2 + 4 b s^2 h of its forward pass. Korthikanti et al. count
-    b s h 34 + 5 a b s^2 at w = 2, since their model also drops attention weights (minidl would keep w + 1 bytes for
-    each of them, not 2 w + 1). From 2^20 scores a head on, minidl's attention keeps no matrix: nothing is recomputed.
+    b s h (16 w + 2) + a b s^2 w bytes (the 2 are dropout's masks) and 4 numbers a position for the norms; with
+    "selective", all but a b s^2 w, for 4 b s^2 h flops, and those of softmax, on top of the 24 b s h^2 + 4 b s^2 h of
+    its forward pass. At w = 2 that is the 34 b s h of Korthikanti et al.; their matrices take 5 a b s^2, since their
+    model also drops attention weights, where minidl keeps 3 (nn.MultiheadAttention) or, without dropout, 2. Their
+    formula for flops counts 12 b s^2 h. From 2^20 scores a head on, minidl's attention keeps no matrix, unless it drops
+    weights: then nothing is recomputed. Each of t nodes of `parallel.Hybrid(tp=t)` keeps
+    b s h (4 w + 2 + 12 w / t) + a b s^2 w / t; with sequence=True and recompute="selective", a t-th of all.
 
     Raises
         NotImplementedError  the model has no stages
@@ -104,8 +107,8 @@ def check_attention(model: Module) -> None:
     if not attention_layers(model):
         raise ValueError(
             f"selective recomputation computes attention again in backward, and {type(model).__name__} has no layer of "
-            "attention, such as those of nn.models.GPT or nn.MultiheadAttention: recompute segments of its stages, "
-            "nn.checkpointing(model)"
+            "attention, such as those of nn.models.GPT or nn.MultiheadAttention: recompute all its stages, by "
+            "nn.checkpointing(model) or the setting recompute=True of a pipeline"
         )
 
 

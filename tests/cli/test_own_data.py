@@ -144,6 +144,8 @@ def test_sizes_that_a_model_cannot_have_are_refused():
             "--model gpt:context=32": "gpt: context is for texts: choose --data stdlib_text or NAME.txt",
             "--model gpt:context=0 --data stdlib_text": "block_size must be at least 1, got 0",
             "--model gpt:heads=3 --data stdlib_text": "width=64 is no multiple of heads=3",
+            "--model gpt:recompute=half --data stdlib_text": "recompute must be full or selective or None, got half",
+            "--model mlp:recompute=selective": "a setting of mlp must be 'hidden', got 'recompute'",
             "--model gpt:context=99999999 --data stdlib_text": "a window of context=99999999 takes 100000000 symbols",
             "--model lenet --data my.npz --batch-size 4": "(3, 12, 13): choose another --model, such as mlp or resnet",
             "--model resnet --data spirals": "have shape (2,): choose another --model, such as mlp\n",

@@ -20,6 +20,22 @@ def test_one_replica_has_the_same_bits_wherever_the_model_is_cut_and_if_it_recom
     assert "recompute=true" in (tmp_path / "recomputed" / "config.json").read_text()
 
 
+def test_attention_may_be_recomputed_by_a_plan_and_by_a_model():
+    Path("my.txt").write_text("abcdefghi\n" * 90)
+    text = ("train", "--data", "my.txt", "--epochs", 1, "--on", "simulation")
+    model, plan, sharded = "gpt:layers=2,heads=2,width=8,context=8", "pp=2,tp=2", "sharded:stage=3"
+    for name, sizes, *strategy in (
+        ("divided", model, "--plan", plan),
+        ("divided, by the plan", model, "--plan", f"{plan},recompute=selective"),
+        ("divided, by the model", f"{model},recompute=selective", "--plan", plan),
+        ("sharded", model, "--strategy", sharded),
+        ("sharded, selective", f"{model},recompute=selective", "--strategy", sharded),
+        ("sharded, full", f"{model},recompute=full", "--strategy", sharded),
+    ):
+        succeeds(*text, "--model", sizes, *strategy, "--out", name)
+        assert_same_bits(Path(name), Path(name.partition(",")[0]))
+
+
 def test_a_plan_may_divide_layers_and_a_minibatch_may_have_fewer_samples_than_nodes(tmp_path):
     succeeds(*TRAIN, "--plan", "dp=2,pp=2,tp=2,micro_batches=2", "--batch-size", 7, "--out", "divided")
     assert json.loads((tmp_path / "divided" / "config.json").read_text())["nodes"] == 8
@@ -29,6 +45,12 @@ def test_a_plan_may_order_its_axes_which_changes_no_bit(tmp_path):
     for name, setting in {"usual": "", "ordered": ",axes=[tp, pp, dp]"}.items():
         succeeds(*TRAIN, "--plan", f"dp=2,tp=2,micro_batches=2{setting}", "--out", name)
     assert_same_bits(tmp_path / "ordered", tmp_path / "usual")
+
+
+def test_replicas_of_a_plan_may_share_out_their_state_which_changes_no_bit(tmp_path):
+    for name, setting in {"copies": "", "shared out": ",shard=3"}.items():
+        succeeds(*TRAIN, "--plan", f"dp=2,tp=2,micro_batches=2,algorithm=ordered{setting}", "--out", name)
+    assert_same_bits(tmp_path / "shared out", tmp_path / "copies")
 
 
 def test_a_plan_may_name_a_file_of_a_schedule_with_which_it_has_the_bits_of_the_kind_in_the_file(tmp_path):
@@ -98,7 +120,8 @@ def test_a_plan_that_no_mesh_can_follow_ends_with_a_sentence():
             "pp=2,cuts=3": "cuts must be a word or a sequence (a whole number, ...), got 3",
             "pp=2,cuts=[0]": "cuts must be 1 rising number from 1 to",
             "pp=2,cuts=[1,2]": "cuts must be 1 rising number from 1 to",
-            "pp=2,recompute=maybe": "recompute must be True or False, got maybe",
+            "pp=2,recompute=maybe": "recompute must be True or False or full or selective, got maybe",
+            "pp=2,recompute=selective": "selective recomputation computes attention again in backward, and MLP has no",
             "pp=2,recompute=true,schedule=pipedream,weight_versions=latest": "recompute=True needs the weights of the",
             "pp=2,micro_batches=4,schedule=three.csv": "Hybrid: the schedule has stages=3, not 2: give pp=3",
             "pp=3,micro_batches=4,schedule=three.csv": "has micro_batches=1, not 4: leave out micro_batches",
@@ -121,6 +144,9 @@ def test_a_plan_that_no_mesh_can_follow_ends_with_a_sentence():
             "tp=2,tp=2": "tp is given twice",
             "dp=2,axes=[dp,tp]": "Hybrid: axes must name dp, pp, tp, each once and in any order, got ('dp', 'tp')",
             "dp=2,axes=[dp": "is no plan: write the extent of each axis",
+            "dp=2,shard=4": "Hybrid: shard must be from 1 to 3, got 4",
+            "tp=2,shard=3": "shares the state of training out among the replicas, and there is one: give dp=2 or more",
+            "dp=2,shards=3": "did you mean 'shard'?",
             "ep=2": "an axis or a setting must be 'dp', 'pp', 'tp', ",
         },
     )

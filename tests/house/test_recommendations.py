@@ -296,6 +296,7 @@ RUNS: dict[str, Callable[[], object]] = {
     ],
     "layer_norm(x, weight, bias)": lambda: F.layer_norm(ROWS, np.ones(6, np.float32), np.zeros(6, np.float32)),
     "model.eval()": lambda: nn.BatchNorm1d(6).eval()(ROWS[:1]),
+    "nn.checkpointing(model)": lambda: nn.checkpointing(nn.models.MLP(6, 5, 4, 3))(ROWS).sum().backward(),
     "nn.Flatten()": lambda: F.linear(nn.Flatten()(ROWS.reshape(4, 2, 3)), np.ones((5, 6), np.float32)),
     "nn.LayerNorm(x.shape[-1])": lambda: nn.LayerNorm(ROWS.shape[-1])(ROWS),
     "nn.Linear({}, {})": lambda: nn.Linear(6, 5)(ROWS),

@@ -11,7 +11,7 @@ import pytest
 
 from minidl import cluster, nn, parallel
 from minidl.nn.segments import Segment
-from minidl.parallel import Job, Serial, Synchronous
+from minidl.parallel import Job, Serial, Sharded, Synchronous
 from tests.parallel.test_split_models import JOBS
 from tests.tiers import exhaustively
 
@@ -46,6 +46,18 @@ def assert_same_bits(job: Job, strategy: Any, nodes: int, on: Any, segments: Any
 def test_training_gives_the_same_bits(job: str, strategy: Any, nodes: int, on: Any):
     """A bucket travels when its gradients are final: a gradient released too early would differ."""
     assert_same_bits(replace(JOBS[job], epochs=1), strategy, nodes, on)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "nodes", "on"),
+    [
+        (Serial(micro_batches=3), 1, "simulation"),
+        (Synchronous(overlap=True, bucket_mb=0.001), 2, "processes"),
+        *((Sharded(stage=stage), 3, "simulation") for stage in (1, 2, 3)),
+    ],
+)
+def test_so_does_selective_recomputation(strategy: Any, nodes: int, on: Any):
+    assert_same_bits(replace(JOBS["tied GPT"], epochs=1), strategy, nodes, on, "selective")
 
 
 def test_so_does_a_division_that_keeps_the_last_segment():

@@ -112,7 +112,7 @@ class Pipeline(Strategy):
         real_number("Pipeline: bucket_mb", self.bucket_mb, above=0)
         self.check_algorithm()
         one_of("Pipeline: recompute", self.recompute, (False, True, "full", "selective"))
-        if self.recompute and self.weight_versions == "latest":
+        if self.recompute in (True, "full") and self.weight_versions == "latest":
             raise ValueError(
                 f"Pipeline: recompute={self.recompute!r} needs the weights of the forward pass, which "
                 "weight_versions='latest' does not keep: choose 'stashing' or 'vertical_sync', or leave out recompute"
@@ -305,8 +305,8 @@ class Pipeline(Strategy):
         versions: WeightVersions | None = None,
     ) -> StageExecution:
         loss, update, chunks = self.loss(session), partial(self.update, session), self.computing(session, units)
-        is_recomputed = self.recompute in (True, "full")
-        return StageExecution(session, made, chunks, gradients, loss, update, versions, is_recomputed)
+        recompute = self.recompute in (True, "full")  # "selective" has changed the model
+        return StageExecution(session, made, chunks, gradients, loss, update, versions, recompute)
 
     def computing(self, session: Session, units: dict[int, list[Stage]]) -> Computing:
         """What computes the chunks of this rank, of which each has these stages."""

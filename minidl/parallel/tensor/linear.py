@@ -9,8 +9,7 @@ from minidl import kernels
 from minidl.arguments import one_of
 from minidl.cluster.comm import Communicator
 from minidl.functional.bind import operand
-from minidl.functional.one_type import in_one_type
-from minidl.grad_mode import no_grad
+from minidl.functional.one_type import converted, in_one_type
 from minidl.kernels import Array
 from minidl.nn import Linear, Module, Shard
 from minidl.nn.parameter import ModelTensor
@@ -88,17 +87,23 @@ class ColumnLinear(Module):
 
 def _linear_of_slices(x: Tensor, weight: Tensor, bias: Tensor | None, comm: Communicator) -> Tensor:
     """`F.linear` of the ranks' slices x, which keeps this rank's slice alone, and gathers again in backward."""
-    x, weight, bias = in_one_type("linear", x, weight, bias)
-    with no_grad():
-        out = F.linear(joined(x.data, comm, 1), weight, bias).data
-    mine, w = x.data, weight.data
+    mine = x.data
+    whole, weight, bias = in_one_type("linear", Tensor(joined(mine, comm, 1)), weight, bias)  # sent in the type of x
+    w, shape = weight.data, whole.shape
+    out = kernels.current().linear(whole.data.reshape(-1, shape[-1]), w, None if bias is None else bias.data)
 
     def separable_vjp(g: Array, needs: Any) -> tuple[Any, ...]:
         kernel, rows = kernels.current(), g.reshape(-1, w.shape[0])
-        of_x = needs[0] and reduce_scattered(kernel.matmul(rows, w).reshape(*g.shape[:-1], w.shape[1]), comm, 1)
-        of_weight = needs[1] and kernel.matmul(rows.T, joined(mine, comm, 1).reshape(-1, w.shape[1]))
+        of_x = of_weight = None
+        if needs[0]:
+            of_whole = converted(Tensor(kernel.matmul(rows, w)), mine.dtype).data
+            of_x = reduce_scattered(of_whole.reshape(shape), comm, 1)
+        if needs[1]:
+            again = converted(Tensor(joined(mine, comm, 1)), w.dtype).data
+            of_weight = kernel.matmul(rows.T, again.reshape(-1, shape[-1]))
         return (of_x, of_weight) if bias is None else (of_x, of_weight, needs[2] and kernel.sum_rows(rows))
 
+    out = out.reshape(*shape[:-1], len(w))
     return record(out, (x, weight) if bias is None else (x, weight, bias), separable_vjp, saved=(0, 1))
 
 

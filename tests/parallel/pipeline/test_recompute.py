@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from minidl import Tensor, cluster, nn, parallel
-from minidl.grad_mode import recomputing
+from minidl import Tensor, cluster, nn, optim, parallel
+from minidl.grad_mode import is_grad_enabled, recomputing
+from minidl.nn.models import gpt
 from minidl.parallel import Job, Pipeline, pipeline
 from tests.parallel.jobs import blobs, small_job
 from tests.parallel.pipeline.test_asynchronous import deep_model
@@ -20,10 +21,8 @@ from tests.parallel.pipeline.test_pipeline import deep_gpt
 from tests.parallel.test_split_models import JOBS
 
 
-def assert_same_bits(job: Job, strategy: Pipeline, nodes: int, on: Any = "simulation") -> None:
-    plain, other = (
-        parallel.train(job, replace(strategy, recompute=recompute), nodes, on=on) for recompute in (False, True)
-    )
+def assert_same_bits(job: Job, strategy: Pipeline, nodes: int, on: Any = "simulation", recompute: Any = True) -> None:
+    plain, other = (parallel.train(job, replace(strategy, recompute=each), nodes, on=on) for each in (False, recompute))
     for name, array in plain.checkpoint.model.items():
         np.testing.assert_array_equal(other.checkpoint.model[name], array)
     for row, true in zip(other.history, plain.history, strict=True):
@@ -39,6 +38,25 @@ def test_recomputation_changes_no_bit(job: str, kind: str):
     assert_same_bits(this, Pipeline(stages=2, micro_batches=4, schedule=kind), 2)
 
 
+@pytest.mark.parametrize(("kind", "cuts"), [("1f1b", (3,)), ("zb-h1", (3,)), ("interleaved", (2, 3, 4))])
+def test_selective_recomputation_runs_the_core_of_attention_twice_and_changes_no_bit(
+    kind: str, cuts: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+):
+    calls, attend = dict.fromkeys((False, True), 0), gpt._attend
+
+    def counted(heads: Tensor) -> Tensor:
+        calls[recomputing.get()] += is_grad_enabled()
+        return attend(heads)
+
+    monkeypatch.setattr(gpt, "_attend", counted)
+    job, strategy = replace(JOBS["tied GPT"], model=partial(deep_gpt, 0.2), epochs=1), Pipeline(2, 4, kind, cuts=cuts)
+    parallel.train(job, strategy, 2, on="simulation")
+    plain = dict(calls)
+    assert plain[False] > 0 == plain[True]
+    assert_same_bits(job, strategy, 2, recompute="selective")
+    assert calls == {False: 3 * plain[False], True: plain[False]}
+
+
 def test_it_changes_none_where_replicas_reduce_gradients_during_backward():
     strategy = Pipeline(stages=3, micro_batches=3, schedule="zb-h2", overlap=True, bucket_mb=0.0001)
     assert_same_bits(replace(JOBS["tied GPT"], epochs=1), strategy, 6, cluster.Simulation("10gbe"))
@@ -48,6 +66,28 @@ def test_it_changes_none_where_replicas_reduce_gradients_during_backward():
 def test_an_asynchronous_stage_recomputes_with_the_weights_of_the_forward_pass(weight_versions: str):
     job = small_job(model=deep_model, batch_size=7, epochs=1)
     assert_same_bits(job, Pipeline(4, schedule="pipedream", cuts=(1, 2, 3), weight_versions=weight_versions), 4)
+
+
+@pytest.mark.parametrize("weight_versions", ["stashing", "latest"])
+def test_attention_has_no_weights_of_its_own_so_that_any_version_will_do(weight_versions: str):
+    job = replace(JOBS["tied GPT"], model=untied, optimizer=partial(optim.SGD, lr=0.1), clip_norm=None, epochs=1)
+    strategy = Pipeline(2, schedule="pipedream", cuts=(2,), weight_versions=weight_versions)
+    assert_same_bits(job, strategy, 2, recompute="selective")
+
+
+class DropsWeights(nn.Module):
+    """Self-attention that drops attention weights."""
+
+    def __init__(self) -> None:
+        self.attention = nn.MultiheadAttention(8, 2, dropout=0.3, batch_first=True)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + self.attention(x, x, x, need_weights=False, is_causal=True)[0]
+
+
+def untied() -> nn.Module:
+    block = gpt.Block(n_embd=8, n_head=2, dropout=0.2, bias=True)
+    return nn.Sequential(nn.Embedding(11, 8), DropsWeights(), block, DropsWeights(), nn.Linear(8, 11)).double()
 
 
 # ---- calls and memory, counted ----

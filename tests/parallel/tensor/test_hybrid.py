@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from minidl import cluster, nn, parallel
+import minidl
+from minidl import amp, cluster, nn, parallel
 from minidl.cluster import Communicator
 from minidl.data import Dataset, Splits
 from minidl.parallel import Hybrid, Job, Pipeline, Serial, pipeline
@@ -121,14 +122,14 @@ def test_every_kind_of_schedule_goes_with_divided_layers(kind: str):
     assert_trains_as_one_node(replace(JOB, epochs=1), hybrid(1, 2, 2, schedule=kind, **settings))
 
 
-def calls_along_tp(layers: int, sequence: bool, recompute: bool) -> dict[str, int]:
+def calls_along_tp(layers: int, sequence: bool, recompute: bool | str) -> dict[str, int]:
     """How often a rank calls each collective in forward and backward of a GPT with so many blocks on two ranks."""
 
     def program(comm: Communicator) -> None:
         model = nn.models.GPT(24, block_size=12, n_layer=layers, n_head=4, n_embd=24)
         split_layers(model, comm, layout_of(model, sequence))
         if recompute:
-            nn.checkpointing(model, every=1)
+            nn.checkpointing(model, "selective" if recompute == "selective" else layers + 2)
         tokens = np.random.default_rng(0).integers(24, size=(3, 12))
         vocabulary_cross_entropy(model(tokens), tokens, comm).backward()
 
@@ -149,14 +150,41 @@ def test_with_slices_of_the_positions_each_all_reduce_is_a_reduce_scatter_and_an
     layers = 3
     calls = calls_along_tp(layers, sequence=True, recompute=False)
     assert calls == {"all_reduce": 2, "reduce_scatter": 4 * layers + 2, "all_gather": 4 * layers + 2}
+    calls = calls_along_tp(layers, sequence=True, recompute="selective")
+    assert calls == {"all_reduce": 2, "reduce_scatter": 4 * layers + 2, "all_gather": 6 * layers + 3}
 
 
 def test_stages_that_compute_forward_again_train_to_the_same_bits():
-    plain, again = (hybrid(1, 2, 2, sequence=True, recompute=recompute) for recompute in (False, True))
-    reports = [parallel.train(replace(JOB, epochs=1), strategy, 4, on="simulation") for strategy in (plain, again)]
-    assert reports[0].digests == reports[1].digests
-    twice = [report.trace.ledger("tp")[0] for report in reports]
-    assert sum(t.calls for t in twice[1].values()) > sum(t.calls for t in twice[0].values())
+    strategies = [hybrid(1, 2, 2, sequence=True, recompute=recompute) for recompute in (False, "full", "selective")]
+    reports = [parallel.train(replace(JOB, epochs=1), strategy, 4, on="simulation") for strategy in strategies]
+    assert len({*(digest for report in reports for digest in report.digests)}) == 1
+    plain, full, selective = ({name: t.calls for name, t in report.trace.ledger("tp")[0].items()} for report in reports)
+    assert sum(full.values()) > sum(selective.values())
+    again = selective["all_gather"] - plain["all_gather"]
+    assert again > 0  # slices of the positions; attention itself sends nothing
+    assert selective == plain | {"all_gather": plain["all_gather"] + again}
+
+
+@pytest.mark.parametrize("is_mixed", [False, True])
+def test_a_layer_that_gathers_its_slices_again_has_the_same_bits_in_mixed_precision_too(is_mixed: bool):
+    def program(comm: Communicator, how: str) -> list[np.ndarray]:
+        minidl.manual_seed(2)
+        model = nn.models.GPT(24, block_size=12, n_layer=2, n_head=4, n_embd=24, dropout=0.2)
+        split_layers(model, comm, layout_of(model, sequence=True))
+        if how == "selective":
+            nn.checkpointing(model, how)
+        tokens = np.random.default_rng(0).integers(24, size=(3, 12))
+        with amp.autocast(enabled=is_mixed):
+            loss = vocabulary_cross_entropy(model(tokens), tokens, comm)
+        loss.backward()
+        return [loss.numpy(), *(parameter.grad for parameter in model.parameters())]
+
+    plain, other = (
+        cluster.launch(program, (how,), nodes=2, on="simulation", deadline=60).results for how in ("plain", "selective")
+    )
+    for one, two in zip(plain, other, strict=True):
+        for a, b in zip(one, two, strict=True):
+            np.testing.assert_array_equal(a, b)
 
 
 class Restored(Hybrid):
