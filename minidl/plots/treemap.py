@@ -85,14 +85,17 @@ def _memory(axes: Axes, entries: Sequence[tuple[str, str, float]], side: float, 
         inner = squarified([*layers.values()], place)
         for rectangle in inner:
             _frame(axes, rectangle, facecolor=MEMORY[component], edgecolor="white", linewidth=0.3, fill=True)
-        _frame(axes, place, linewidth=1.0)
+        _frame(axes, place, linewidth=1.0, zorder=4)  # above the headings
         colour, size = "white" if component in DARK else "black", style.bytes_text(sums[component])
         points = 72 * (HEIGHT - 0.85) / whole  # per square root of a byte
         top = place.y + place.height - 2 / points
         middle = place.x + place.width / 2
         texts = (f"{component} {size}", f"{component}\n{size}", size)
         if fitting := [text for text in texts if _fits(text, place, points)]:
-            axes.text(middle, top, fitting[0], ha="center", va="top", color=colour, fontsize=POINTS, fontweight="bold")
+            axes.text(
+                middle, top, fitting[0], ha="center", va="top", color=colour, fontsize=POINTS, fontweight="bold",
+                bbox={"facecolor": MEMORY[component], "edgecolor": "none", "pad": 1},  # over the borders of the layers
+            )  # fmt: skip
         for name, (x, y, width, height) in zip(layers, inner, strict=True):
             below_heading = min(height, place.y + place.height - 25 / points - y)
             parts = name.split(", ")[0].split(".")  # the end of the first name says enough
