@@ -100,13 +100,9 @@ def memory(
         advice = "" if capacity is None else _advice(job, how, nodes, ranks[worst], capacity)
         folder = run_folder.prepare(out, f"memory-{name_of(model)}-{nodes}")
         real = live(job, how, nodes, on="processes") if measure else None
-        maps, sources = {f"rank {worst}": ranks[worst].parts}, ["formula"]
-        if real is not None:
-            maps, sources = (
-                {f"rank {worst}, formula": ranks[worst].parts, "measured": real[worst].parts},
-                [*sources, "measured"],
-            )
-        page = treemap.draw(maps, source=sources, capacity=capacity or 0)
+        maps = {f"rank {worst}" if real is None else f"rank {worst}, formula": ranks[worst].parts}
+        maps |= {} if real is None else {"measured": real[worst].parts}
+        page = treemap.draw(maps, source=("formula", "measured")[: len(maps)], capacity=capacity or 0)
         for each in endings:
             page.savefig(folder / f"memory.{each}")
         if as_json:
@@ -271,30 +267,15 @@ def _as_json(
     ranks: list[NodeMemory], worst: int, capacity: int | None, advice: str, all_ranks: bool, folder: Path,
     real: list[NodeMemory] | None,
 ) -> dict[str, Any]:  # fmt: skip
-    fullest, node = ranks[worst], None if real is None else real[worst]
-    return {
-        "nodes": len(ranks),
-        "rank": worst,
-        "moment": fullest.moment,
-        "bytes": fullest.total,
-        "by_component": fullest.by_component,
-        "by_layer": fullest.by_layer,
-        **({"bytes_by_rank": [each.total for each in ranks]} if all_ranks else {}),
-        **(
-            {} if capacity is None else {"device_memory": capacity, "fits": fullest.total <= capacity, "advice": advice}
-        ),
-        **(
-            {}
-            if node is None
-            else {
-                "measured": {
-                    "moment": node.moment,
-                    "bytes": node.total,
-                    "by_component": node.by_component,
-                    "traced": node.traced,
-                    "bytes_by_rank": [each.total for each in real or []],
-                }
-            }
-        ),
-        "folder": str(folder),
-    }
+    fullest = ranks[worst]
+    said: dict[str, Any] = {"nodes": len(ranks), "rank": worst, "moment": fullest.moment, "bytes": fullest.total}
+    said |= {"by_component": fullest.by_component, "by_layer": fullest.by_layer}
+    if all_ranks:
+        said["bytes_by_rank"] = [each.total for each in ranks]
+    if capacity is not None:
+        said |= {"device_memory": capacity, "fits": fullest.total <= capacity, "advice": advice}
+    if real is not None:
+        node = real[worst]
+        measured = {"moment": node.moment, "bytes": node.total, "by_component": node.by_component}
+        said["measured"] = measured | {"traced": node.traced, "bytes_by_rank": [each.total for each in real]}
+    return said | {"folder": str(folder)}

@@ -168,14 +168,14 @@ class _Watch:
         if session.partition.slices is not None:  # a parameter may be lent to a unit
             own = {id(owner(array)) for _, array in views[1]}
             views[0] = [(name, array) for name, array in views[0] if id(owner(array)) in own]
-        yield from _parts("weights", found, *views)
+        yield from _new_parts("weights", found, *views)
         older = [(f"version {v}", w) for each in reached.versions for v in each.kept for w in each.weights(v).values()]
-        yield from _parts("weights", found, older)
+        yield from _new_parts("weights", found, older)
         gradients = [[(named.get(t, "loss"), t.grad) for t in ts if t.grad is not None] for ts in (whole, held)]
-        yield from _parts("gradients", found, *gradients)
+        yield from _new_parts("gradients", found, *gradients)
         state = [(named.get(p, "loss"), a) for p, s in states.items() for a in s.values() if is_array(a)]
-        yield from _parts("optimizer", found, state)
-        yield from _parts("buffers", found, [("gathered weights", group.weights) for group in reached.groups])
+        yield from _new_parts("optimizer", found, state)
+        yield from _new_parts("buffers", found, [("gathered weights", group.weights) for group in reached.groups])
         found.new([t._data for t in whole])  # placeholders
         name = "inputs"
         outputs = {node_of(tensor): tensor for tensor in reached.nodes}  # of a node, not of the graph
@@ -184,7 +184,7 @@ class _Watch:
             kept = found.new([node, outputs.get(node)])
             yield Part(name, "activations", sum(array.nbytes for array in kept))
         for name, array in reached.arrays:
-            yield from _parts("gradients" if name == "gradient buckets" else "buffers", found, [(name, array)])
+            yield from _new_parts("gradients" if name == "gradient buckets" else "buffers", found, [(name, array)])
 
 
 def _module(frame: FrameType) -> str:
@@ -220,7 +220,7 @@ def _graph(nodes: Iterable[Node]) -> list[Node]:
     return sorted(rest, key=attrgetter("_sequence"))
 
 
-def _parts(component: str, found: KeptArrays, *views: Iterable[tuple[str, Any]]) -> Iterator[Part]:
+def _new_parts(component: str, found: KeptArrays, *views: Iterable[tuple[str, Any]]) -> Iterator[Part]:
     """An entry for each name of the arrays that are new.
 
     An array's names are those of the first list with views of it; what these leave of it belongs to the first of them.

@@ -21,7 +21,7 @@ from minidl.parallel.job import Job
 from minidl.parallel.mean_loss import Loss, mean_loss
 from minidl.parallel.pipeline.costs import name_of, names_in
 from minidl.parallel.pipeline.handover import separate, tensors_of
-from minidl.parallel.sharded.units import units_of, units_of_model
+from minidl.parallel.sharded.units import units_of
 from minidl.parallel.tensor.hybrid import RankAndSize
 from minidl.recomputation import checkpoint
 from minidl.tensor import backward
@@ -82,9 +82,7 @@ def whole(model: Module, is_unit_by_unit: bool) -> list[Step]:
     if isinstance(forward, CheckpointedForward):
         last = len(stages) if is_unit_by_unit else 0
         return [_segment(model, stages[a:b], a, again, b < last) for a, b, again in forward.segments]
-    ends = {unit.first - 1 for unit in units_of_model(model)} if is_unit_by_unit else set()
-    names = names_in(model)
-    return [Step(name_of(each, names), each, [each], i in ends) for i, each in enumerate(stages)]
+    return chunk(model, stages, True, is_unit_by_unit)
 
 
 def _segment(model: Module, stages: Sequence[Stage], first: int, recomputed: bool, is_end: bool) -> Step:

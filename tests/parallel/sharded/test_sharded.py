@@ -203,15 +203,19 @@ def test_a_parameter_of_the_loss_is_trained():
 # ---- bytes ----
 
 
+def traced_bytes():
+    """The bytes of all arrays of the process, traced by tracemalloc."""
+    chosen = [tracemalloc.DomainFilter(True, np.lib.tracemalloc_domain)]
+    chosen += [tracemalloc.Filter(False, f"*/{name}/*") for name in ("numba", "numpy/ma")]  # their constants
+    return sum(trace.size for trace in tracemalloc.take_snapshot().filter_traces(chosen).traces)
+
+
 class Looking:
     """Records at each update the bytes of all arrays of the process, and those that the node has sent."""
 
     def gradients(self, session):
         def look():
-            chosen = [tracemalloc.DomainFilter(True, np.lib.tracemalloc_domain)]
-            chosen += [tracemalloc.Filter(False, f"*/{name}/*") for name in ("numba", "numpy/ma")]  # their constants
-            traces = tracemalloc.take_snapshot().filter_traces(chosen).traces
-            session.record("live", sum(trace.size for trace in traces))
+            session.record("live", traced_bytes())
             session.record("sent", session.comm.bytes_sent)
 
         gradients = super().gradients(session)

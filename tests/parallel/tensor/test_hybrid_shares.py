@@ -13,6 +13,7 @@ from minidl.nn.shard import FlatShard, Shard
 from minidl.parallel import Hybrid, Job, Serial, Sharded
 from tests.parallel.jobs import blobs, decay, small_job, two_groups, weights
 from tests.parallel.pipeline.models import CASES, Cut
+from tests.parallel.sharded.test_sharded import traced_bytes
 from tests.parallel.tensor.test_hybrid import Restored, hybrid, mlp
 from tests.parallel.test_split_models import JOBS
 from tests.tiers import exhaustively
@@ -193,10 +194,7 @@ class Measured(Hybrid):
 
     def update(self, session):
         if tracemalloc.is_tracing():
-            chosen = [tracemalloc.DomainFilter(True, np.lib.tracemalloc_domain)]
-            chosen += [tracemalloc.Filter(False, f"*/{name}/*") for name in ("numba", "numpy/ma")]  # their constants
-            traces = tracemalloc.take_snapshot().filter_traces(chosen).traces
-            session.record("live", sum(trace.size for trace in traces))
+            session.record("live", traced_bytes())
         session.record("weights", sum(parameter.size for parameter in session.parameters))
         session.record("sent", session.comm.bytes_sent)
         super().update(session)
