@@ -113,7 +113,7 @@ def kept(
 
     A step like the two before it keeps what the one before keeps, and is not executed: GPT-3 has 96 such blocks.
     """
-    x, y = samples_of(job, samples)
+    x, y = _samples(job, samples)
     left_out = [x, y, *(tensor for steps in chunks for step in steps for tensor in step.tensors())]
     arrays, found = KeptArrays(left_out), []
     for number, steps in enumerate(chunks):
@@ -184,7 +184,7 @@ def emptied(job: Job, stack: ExitStack) -> Job:
     return job
 
 
-def samples_of(job: Job, count: int) -> tuple[Array, Array]:
+def _samples(job: Job, count: int) -> tuple[Array, Array]:
     """That many samples, without contents but for whole numbers, which models read; and as many labels."""
     x, y = minibatch(job.build_data().train, np.arange(1))
     is_read = x.dtype.kind in "iu"
