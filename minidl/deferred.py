@@ -62,8 +62,8 @@ class Deferred:
         """Keep what the gradients of the node's parameters need; return the vjp and the needs for the others."""
         vjp, parents = node._vjp, node._parents
         assert vjp is not None
-        if vjp.__name__ != SEPARABLE:
-            return vjp, needs
+        if vjp.__name__ != SEPARABLE or sum(parents[index].is_parameter for index in node._saved) > 1:
+            return vjp, needs  # a product of two parameters reads both: `run` reads no weights, which may be elsewhere
         later = [
             need and parent.is_parameter and parent._vjp is None for need, parent in zip(needs, parents, strict=True)
         ]

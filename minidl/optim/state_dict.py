@@ -12,6 +12,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from minidl.kernels import Array, array_module, to_numpy
+from minidl.kernels.sixteen_bit import is_sixteen_bit
+from minidl.optim.master_weights import MASTER, brought_up_to_date, new_master
 from minidl.tensor import Tensor
 
 Group = dict[str, Any]  # of parameters: "params" is a list of tensors; all other keys are options
@@ -41,6 +43,9 @@ class HasState(Protocol):
 def save_state(optimizer: HasState) -> dict[str, Any]:
     """Implement `Optimizer.state_dict`."""
     parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+    for parameter, state in optimizer.state.items():
+        if MASTER in state:
+            brought_up_to_date(state[MASTER], parameter.data)
     number = {parameter: index for index, parameter in enumerate(parameters)}
     return {
         "state": {
@@ -129,9 +134,15 @@ def _options(optimizer: HasState, old: Mapping[str, Any], index: int) -> Group:
 def _state(
     optimizer: HasState, parameter: Tensor, group: Group, number: Any, values: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return the checked state of one parameter, as arrays of its dtype and device."""
-    data = parameter.data
-    given = {name: value for name, value in values.items() if value is not None}
+    """Return the checked state of one parameter, as arrays of its device, and of its dtype or float32 with a master.
+
+    A state without the master that this parameter has, such as PyTorch's, gets a new one; one that it does not have,
+    since it is float32 here, is left out.
+    """
+    data, is_narrow = parameter.data, is_sixteen_bit(parameter.dtype)
+    given = {name: value for name, value in values.items() if value is not None and (is_narrow or name != MASTER)}
+    if is_narrow:
+        given = {MASTER: (data := new_master(data)), **given}
     missing = optimizer.new_state(data, group).keys() - given.keys()
     if missing:
         raise ValueError(

@@ -6,7 +6,7 @@ From top to bottom; a file imports only from lines below its own:
     train          runs a job by a strategy on an engine
     launches       launches a run's ranks, again when nodes have died
     data_parallel  replicas that apply the same update in every step: Serial, Synchronous, SufficientFactors
-    sharded        replicas that share the state of training out among them: Sharded
+    sharded        replicas that share the state of training out among them: Sharded; Offload, to the host of a device
     tensor         layers that several nodes compute together, and the strategy for all axes: Hybrid
     pipeline       a model whose layers are split over nodes, and the order in which they compute
     averaging      weights of each node, averaged: LocalSGD, OneShotAveraging, ElasticAveraging, Gossip, Ensemble
@@ -58,6 +58,7 @@ from minidl.parallel.servers.parameter_server import (
 )
 from minidl.parallel.servers.partial_all_reduce import PartialAllReduce
 from minidl.parallel.servers.store import Store
+from minidl.parallel.sharded.offload import Offload
 from minidl.parallel.sharded.sharded import Sharded
 from minidl.parallel.strategy import Strategy
 from minidl.parallel.tensor.hybrid import Hybrid
@@ -82,6 +83,7 @@ __all__ = [
     "LocalSGD",
     "LockedParameterServer",
     "NonFiniteLoss",
+    "Offload",
     "OneShotAveraging",
     "ParallelPlan",
     "ParameterServer",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
 from math import ceil
 from typing import Any, NoReturn
@@ -17,11 +17,13 @@ from minidl import optim, random
 from minidl.arguments import one_of, real_number, whole_number
 from minidl.data import Dataset, Splits
 from minidl.data.sampler import epoch_order, order_of_shards
+from minidl.kernels.sixteen_bit import cast, is_floating_point
 from minidl.nn import Module, building
 from minidl.parallel.mean_loss import Loss, check_padding, classification_loss, counts_of
 from minidl.random import Purpose, stream
 
 SHARDS = ("shuffled", "fixed", "by_label")
+PRECISIONS = ("float32", "bfloat16", "float16")
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,11 @@ class Job:
         seed            seed of the weights, the shuffles and dropout, at least 0
         clip_norm       largest 2-norm of the gradient of all parameters together, each counted once; a longer gradient
                         is scaled down to it before the optimizer gets it, as by `nn.clip_grad_norm_`; None: no clipping
+        precision       "float32", "bfloat16" or "float16": the type to which model (by `Module.to`) and samples are
+                        converted. In 16 bits, weights, gradients and activations take 2 bytes each, in memory and in
+                        messages, and optimizers keep float32 masters of the weights. In float16 the loss is scaled by
+                        `amp.GradScaler`; a step with a gradient that is not finite is skipped by all ranks.
+                        None: the types that model and data have
 
     Raises
         TypeError, ValueError for a number or a choice that is not one of the above.
@@ -84,11 +91,14 @@ class Job:
     shards: str = "shuffled"
     seed: int = 0
     clip_norm: float | None = None
+    precision: str | None = None
 
     def __post_init__(self) -> None:
         for name, at_least in {"batch_size": 1, "epochs": 1, "seed": 0}.items():
             object.__setattr__(self, name, whole_number(name, getattr(self, name), at_least))
         one_of("shards", self.shards, SHARDS)
+        if self.precision is not None:
+            one_of("precision", self.precision, PRECISIONS, hint="None leaves model and data in their own types")
         if not callable(self.data) and not isinstance(self.data, Splits):
             _refuse_data(self.data)
         if self.clip_norm is not None:
@@ -158,7 +168,10 @@ class Job:
                     f"the {name} set must be a data.Dataset, got {type(dataset).__name__}: stack its samples and its "
                     "targets, data.Dataset(x, y), or make its class a subclass of data.Dataset"
                 )
-        return made
+        if self.precision is None:
+            return made
+        train, test = (_converted(dataset, np.dtype(self.precision)) for dataset in made)
+        return replace(made, train=train, test=test)
 
     def build_model(self, seed: int | None = None) -> Module:
         """The model with its first weights: the same on every rank. The caller's generator keeps its state.
@@ -166,9 +179,12 @@ class Job:
         seed: the job's by default; a given Module is copied as it is.
         """
         if isinstance(self.model, Module):
-            return copy.deepcopy(self.model)
+            return self._in_precision(copy.deepcopy(self.model))
         with random.using(stream(Purpose.WEIGHTS, self.seed if seed is None else seed)):
-            return self.model()
+            return self._in_precision(self.model())
+
+    def _in_precision(self, model: Module) -> Module:
+        return model if self.precision is None else model.to(self.precision)
 
     def build_held(self, held: Callable[[Module], Any]) -> Module:
         """The model with only the arrays of `held(model)`, as by `nn.building`; those of `()` are none, only shapes.
@@ -179,7 +195,7 @@ class Job:
             return self.build_model()
         model = _with_own_layers(self.model)
         with building(held), random.using(stream(Purpose.WEIGHTS, self.seed)):
-            return model()
+            return self._in_precision(model())
 
     def build_optimizer(self, model: Module) -> optim.Optimizer:
         """The optimizer of all parameters of the model."""
@@ -188,6 +204,15 @@ class Job:
     def build_schedule(self, optimizer: optim.Optimizer, samples: int) -> Any:
         """The learning-rate schedule for a training set of `samples` samples, or None."""
         return None if self.schedule is None else self.schedule(optimizer, ceil(samples / self.batch_size))
+
+
+def _converted(dataset: Dataset, dtype: np.dtype[Any]) -> Dataset:
+    """The dataset with its samples in that type, if they are floating-point numbers."""
+    if not is_floating_point(dataset.x.dtype):
+        return dataset
+    made = copy.copy(dataset)
+    made.x = cast(dataset.x, dtype)
+    return made
 
 
 def _refuse_data(data: Any) -> NoReturn:

@@ -25,9 +25,11 @@ class ParallelPlan:
         micro_batches  slices of a replica's share of a minibatch, which follow each other through the stages
         schedule       name of the order in which a pipeline computes them; None: the strategy has only one
         output_stage   the stage that has the model's outputs and the loss; -1: the last
+        shard          what the replicas share out among them instead of keeping copies (ZeRO): 1, the optimizer's state;
+                       2, gradients too; 3, weights too; None: nothing
         axes           the axes in the order of the mesh, outermost first: ranks along the last one are neighbours
 
-    `micro_batches` and `schedule` are for the strategy that made the plan; nothing else reads them. A plan has no
+    `micro_batches`, `schedule` and `shard` are for the strategy that made the plan; nothing else reads them. A plan has no
     servers: their ranks come after its own.
 
     Raises
@@ -47,13 +49,16 @@ class ParallelPlan:
     micro_batches: int = 1
     schedule: str | None = None
     output_stage: int = -1
+    shard: int | None = None
     axes: tuple[str, ...] = AXES
 
     def __post_init__(self) -> None:
         for each in fields(self):
-            if each.name not in ("schedule", "output_stage", "axes"):
+            if each.name not in ("schedule", "output_stage", "shard", "axes"):
                 number = whole_number(f"ParallelPlan: {each.name}", getattr(self, each.name), at_least=1)
                 object.__setattr__(self, each.name, number)
+        if self.shard is not None:
+            whole_number("ParallelPlan: shard", self.shard, at_least=1, at_most=3)
         if self.spatial > 1:
             raise ValueError(
                 f"ParallelPlan: spatial must be 1, got {self.spatial}: no strategy cuts the positions of a sample; use "

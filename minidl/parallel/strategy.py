@@ -84,6 +84,8 @@ class Strategy:
         is_asynchronous  whether `batch_size` counts the samples of one gradient instead of those of all nodes together
         broadcasts_weights  whether `run` begins with the weights of rank 0 on all nodes; else replicas that were built
                          with different ones are refused
+        scales_loss      whether jobs in float16 can be trained: all ranks then apply or skip the same gradients, scaled
+                         by the same factor, in `session.update`
         is_resumable     whether a checkpoint (weights, optimizer, schedule) is enough for a run to go on
         resumes_from     from what the others go on when a node has died, with `train(elastic=True)`
                          "step"        all nodes have the same weights after each update
@@ -91,14 +93,17 @@ class Strategy:
                          "checkpoint"  what only a dead node had is lost, as where the model is split; new nodes take
                                        the places of the dead, and all go on from the last checkpoint
                          ""            the run cannot go on
+        counts_device    whether it counts the bytes of a device (`cluster.Memory`)
     """
 
     servers: int = 0
     algorithm: AllReduceAlgorithm = "auto"
     is_asynchronous: ClassVar[bool] = False
     broadcasts_weights: ClassVar[bool] = False
+    scales_loss: ClassVar[bool] = False
     is_resumable: ClassVar[bool] = False
     resumes_from: ClassVar[str] = ""
+    counts_device: ClassVar[bool] = False
 
     def plan(self, job: Job, nodes: int) -> ParallelPlan:
         """Which rank holds what of which replica; here each node is a replica with the whole model.
@@ -143,6 +148,7 @@ class Strategy:
 
     def check(self, job: Job, nodes: int) -> None:
         """Raise ValueError if this strategy cannot train this job on that number of nodes."""
+        self.check_precision(job)
         replicas = self.plan(job, nodes).dp
         if self.is_asynchronous:
             if (samples := len(job.build_data().train)) < replicas:
@@ -152,6 +158,15 @@ class Strategy:
             raise ValueError(
                 f"a minibatch of {job.smallest_batch} samples cannot be shared by {replicas} {sharers}: "
                 f"batch_size must be at least {replicas}"
+            )
+
+    def check_precision(self, job: Job) -> None:
+        """Raise ValueError for a job in float16 if the ranks do not agree upon the scale of its loss."""
+        if job.precision == "float16" and not self.scales_loss:
+            raise ValueError(
+                'precision="float16" needs a loss scale that all ranks agree upon, and the ranks of '
+                f'{type(self).__name__} update at different times or by different gradients: use precision="bfloat16", '
+                "which needs no scale, or Synchronous(), Sharded(), Pipeline() or Hybrid()"
             )
 
     def prepared(self, job: Job, nodes: int) -> Self:

@@ -203,6 +203,11 @@ def receive_from_0_within_ranks_0_and_2() -> None:
     assert cluster.launch(program, nodes=3, on="simulation").results == [[], [], [0.3, 0.7, 0.7]]
 
 
+def offload() -> None:
+    on = cluster.Simulation(memory=cluster.Memory(device=2e9, link=(10e-6, 16e9)))
+    parallel.train(small_job(), parallel.Sharded(2, offload=parallel.Offload("optimizer")), 1, on)
+
+
 def graph_without_earlier_gradients() -> None:
     w = Tensor(ROWS, requires_grad=True)
     w.grad, optimizer = np.ones_like(ROWS), optim.SGD([w], lr=0.1)
@@ -247,6 +252,7 @@ RUNS: dict[str, Callable[[], object]] = {
     "ErrorFeedback(QuantizedAllReduce(Sign()))": lambda: trains(ErrorFeedback(QuantizedAllReduce(Sign()))),
     "ErrorFeedback({})": error_feedback_is_stable,
     "Gossip('none')": lambda: train(parallel.Gossip("none")),
+    'Offload("optimizer")': offload,
     "PIL.ImageOps.fit(image, ({}, {}))": lambda: ImageOps.fit(Image.new("L", (6, 5)), (4, 5)).resize((4, 5)),
     "Hybrid(tp=4)": lambda: parallel.train(small_job(), parallel.Hybrid(tp=4, layout=LAYOUT), 4, "simulation"),
     "Job(model=report.model())": train_on,
@@ -256,9 +262,11 @@ RUNS: dict[str, Callable[[], object]] = {
     "Sequential(*modules)": apply_in_turn,
     "parallel.Checkpoint.load(path)": load_a_run,
     "parallel.Synchronous()": lambda: train(parallel.Synchronous()),
+    "Sharded(stage=1)": lambda: train(parallel.Sharded(stage=1)),
     "Synchronous()": lambda: train(parallel.Synchronous()),
     "TopK(0.01)": lambda: trains(ErrorFeedback(TopK(0.01))),
     "cluster.Processes('spawn')": lambda: add_one(cluster.Processes("spawn")),
+    "cluster.Simulation(memory=cluster.Memory(device=2e9, link=(10e-6, 16e9)))": offload,
     "cluster.Simulation()": lambda: add_one(cluster.Simulation()),
     "cluster.calibrate()": lambda: cluster.calibrate(),
     "data.Dataset(x, x)": lambda: read(*[np.ones((4, 2))] * 2),

@@ -100,6 +100,15 @@ def train(
         ),
     ] = None,
     lr_decay: LearningRateDecay = None,
+    precision: Annotated[
+        str | None,
+        Option(
+            help="float32, bfloat16 or float16: the type of weights, gradients and activations. In 16 bits they take "
+            "half the memory and bytes, the optimizer keeps float32 masters of the weights, and with float16 the loss "
+            "is scaled. By default float32.",
+            autocompletion=offer("minidl.parallel.job", "PRECISIONS"),
+        ),
+    ] = None,
     seed: Seed = 0,
     kernels: Kernels = None,
     algorithm: Annotated[
@@ -114,13 +123,20 @@ def train(
         float | None,
         Option(help="Speed of a simulated node, in floating-point operations per second; by default 1e9."),
     ] = None,
+    device_memory: Annotated[
+        str | None,
+        Option(
+            help="Memory of a simulated node's device, and the link to its host: 2MB@10us/16GB. For --strategy "
+            "sharded, with offload or without."
+        ),
+    ] = None,
     imported: Import = None,
     out: Out = None,
     resume: Annotated[
         Path | None,
         Option(
-            help="Run folder or checkpoint to go on from. Only --epochs, --nodes, --strategy, --algorithm and "
-            "--bucket-mb may differ from that run."
+            help="Run folder or checkpoint to go on from. Only --epochs, --nodes, --strategy, --algorithm, "
+            "--bucket-mb and --precision may differ from that run."
         ),
     ] = None,
     elastic: Annotated[

@@ -25,10 +25,12 @@ ADDED: dict[str, Any] = {
     "momentum": None,
     "optimizer": None,
     "flops": None,
+    "device_memory": None,
+    "precision": None,
 }
 """Options that checkpoints of earlier versions lack, with what those versions used (momentum: the model's own)."""
 
-MAY_CHANGE = ("epochs", "nodes", "strategy", "algorithm", "bucket_mb")
+MAY_CHANGE = ("epochs", "nodes", "strategy", "algorithm", "bucket_mb", "precision")
 """Options that may differ in a resumed run: how long and how to train, but not what."""
 
 
@@ -56,6 +58,15 @@ def completed(options: Options) -> tuple[Options, parallel.Strategy, dict[str, f
         if options["on"] != "simulation":
             raise ValueError("--flops is the speed of a simulated node: leave it out, or give --on simulation")
         engines.simulated_node(options["flops"])
+    if options["device_memory"] is not None:
+        if options["on"] != "simulation":
+            raise ValueError("--device-memory is that of a simulated node: leave it out, or give --on simulation")
+        engines.memory_of(options["device_memory"])
+    elif options["on"] == "simulation" and getattr(strategy, "offload", None) is not None:
+        raise ValueError(
+            "offload needs a host behind the device: give --device-memory SIZE@LINK, such as "
+            "--device-memory 2MB@10us/16GB"
+        )
     one_of("--algorithm", algorithm, ("auto", *ALL_REDUCE))
     real_number("--bucket-mb", bucket_mb, above=0)
     engines.check_network("--network", options["network"], options["on"])

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import partial, wraps
-from typing import Any, ClassVar, NamedTuple, Self, TypeVar
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar, cast
 
 import numpy as np
 
@@ -14,13 +14,21 @@ from minidl.arguments import flag, whole_number
 from minidl.cluster.comm import Communicator
 from minidl.cluster.mesh import Mesh
 from minidl.data.pairs import minibatch
-from minidl.nn import Module, Stage
+from minidl.nn import Module, Parameter, Stage
+from minidl.nn.shard import FlatShard
+from minidl.parallel.gradients.buckets import GradientBuckets, fill
 from minidl.parallel.gradients.flat_vector import gradient, set_gradient
 from minidl.parallel.job import Job
 from minidl.parallel.mean_loss import Loss, classification_loss
-from minidl.parallel.pipeline.pipeline import Pipeline
+from minidl.parallel.pipeline.chunks import Computing
+from minidl.parallel.pipeline.pipeline import Pipeline, completed_with
 from minidl.parallel.plan import ParallelPlan, in_any_order
+from minidl.parallel.run.partition import Partition
 from minidl.parallel.run.session import Session
+from minidl.parallel.sharded.flat_group import FlatGroup
+from minidl.parallel.sharded.scattered_gradients import ScatteredGradients
+from minidl.parallel.sharded.shares import Shares, shares_of
+from minidl.parallel.sharded.units import Unit, Units, cut_units, parameters_of, units_of
 from minidl.parallel.tensor.layouts import Layout, layout_of, split_layers
 from minidl.parallel.tensor.linear import ColumnLinear
 from minidl.parallel.tensor.loss import vocabulary_cross_entropy
@@ -77,6 +85,8 @@ class Hybrid(Pipeline):
         sequence  True: between sharded layers, each node along "tp" has a slice of the positions: norms and dropout
                   are computed once instead of tp times, for the same number of words in messages; a quarter more
                   with recompute="selective", which keeps slices alone, so that activations are divided by tp
+        shard     what the replicas share out among them instead of keeping copies, as in `Sharded(stage=)`: 1, the
+                  optimizer's state; 2, gradients too; 3, weights too; None: nothing
         axes      order of the axes in the mesh, outermost first. Nodes along the last one have consecutive ranks, so
                   they share a rack or a server: put last what sends most. In a GPT that is "tp" if a minibatch has
                   more than 3 * width * (dp - 1) / (tp - 1) positions, else "dp"; "pp" sends least. The order changes
@@ -98,6 +108,7 @@ class Hybrid(Pipeline):
     tp: int = 1
     layout: Layout | None = None
     sequence: bool = False
+    shard: int | None = None
     axes: Sequence[str] = AXES
     setting_of_stages: ClassVar[str] = "pp"
 
@@ -108,6 +119,8 @@ class Hybrid(Pipeline):
                 value = whole_number(f"Hybrid: {name}", value, at_least=1)
             object.__setattr__(self, own, value)
         flag("Hybrid: sequence", self.sequence)
+        if self.shard is not None:
+            object.__setattr__(self, "shard", whole_number("Hybrid: shard", self.shard, at_least=1, at_most=3))
         object.__setattr__(self, "axes", in_any_order("Hybrid: axes", self.axes, AXES))
         super().__post_init__()
 
@@ -116,7 +129,8 @@ class Hybrid(Pipeline):
         needed = dp * self.pp * self.tp
         if needed != nodes:
             raise ValueError(f"Hybrid: dp={dp}, pp={self.pp}, tp={self.tp} need {needed} nodes, got {nodes}")
-        return replace(super().plan(job, dp * self.pp), tp=self.tp, axes=(*self.axes, "spatial"))
+        made = super().plan(job, dp * self.pp)
+        return replace(made, tp=self.tp, shard=self.shard, axes=(*self.axes, "spatial"))
 
     def check(self, job: Job, nodes: int) -> None:
         super().check(job, nodes)
@@ -166,7 +180,64 @@ class Hybrid(Pipeline):
     def partition(self, job: Job, mesh: Mesh[Communicator], model: Module) -> list[Stage]:
         if self.tp > 1:
             self._split(job, model, mesh["tp"])
+        if self.shard == 3:
+            units = self._units(model, mesh)
+            cut_units(mesh["dp"], units, parameters_of(*units), self._tied(model))
         return super().partition(job, mesh, model)
+
+    # Sharing out among the replicas
+
+    def partition_of(self, model: Module, mesh: Mesh[Communicator] | None) -> Partition:
+        if self.shard is None or mesh is None:
+            return super().partition_of(model, mesh)
+        replicas, tied = mesh["dp"], self._tied(model)
+        if self.shard == 3:
+            names = {parameter: name for name, parameter in model.named_parameters()}
+            made = self._units(model, mesh)
+            held = {parameter: names[parameter] for parameter in parameters_of(*made)}
+            units = Units(made, held, replicas, self.overlaps(replicas), tied)
+            return Shares(model, mesh, units.groups, units)
+        groups = []
+        for parameters in completed_with(self._own_stages(model, mesh)).values():
+            trained = [parameter for parameter in parameters if parameter.requires_grad]
+            groups += [FlatGroup(bucket, replicas) for bucket in fill(trained, self.bucket_mb * 1e6, tied)]
+        return Shares(model, mesh, groups)
+
+    def _own_stages(self, model: Module, mesh: Mesh[Communicator]) -> dict[int, list[Stage]]:
+        chunks = self.chunks(model)
+        return {chunk: chunks[chunk] for chunk in self.made_schedule().chunks_of(mesh.coordinates["pp"])}
+
+    def _units(self, model: Module, mesh: Mesh[Communicator]) -> list[Unit]:
+        starts, own = [0, *self.cuts], self._own_stages(model, mesh)
+        return [unit for chunk, stages in own.items() for unit in units_of(stages, starts[chunk], chunk)]
+
+    def _tied(self, model: Module) -> set[Parameter]:
+        """The parameters that several stages of the pipeline hold: in all of them, a rank must own the same range."""
+        places: dict[Parameter, set[int]] = {}
+        for chunk, stages in enumerate(self.chunks(model)):
+            for parameter in (p for stage in stages for p in stage.parameters()):
+                places.setdefault(parameter, set()).add(self.made_schedule().place(chunk))
+        return {parameter for parameter, stages in places.items() if len(stages) > 1}
+
+    def computing(self, session: Session, units: dict[int, list[Stage]]) -> Computing:
+        by_unit = None if self.shard is None else shares_of(session).units
+        return super().computing(session, units) if by_unit is None else by_unit
+
+    def gradients(self, session: Session, units: dict[int, list[Stage]]) -> dict[int, GradientBuckets]:
+        made = super().gradients(session, units)
+        if self.shard is not None:
+            shares = shares_of(session)
+            shares.serve(session.optimizer)
+            if shares.units is not None:
+                shares.units.completed |= {chunk: cast(ScatteredGradients, g).completed for chunk, g in made.items()}
+        return made
+
+    def buckets(self, session: Session, parameters: list[Parameter], comm: Communicator) -> GradientBuckets:
+        if self.shard is None:
+            return super().buckets(session, parameters, comm)
+        mine = {parameter for parameter in parameters if parameter.requires_grad}
+        groups = [group for group in shares_of(session).groups if group.parameters[0] in mine]
+        return ScatteredGradients(groups, comm, self.algorithm, self.overlaps(comm), self.shard)
 
     def loss(self, session: Session) -> Loss:
         if self.tp > 1 and any(head.gather == "evaluation" for head in _heads(session.model)):
@@ -176,7 +247,8 @@ class Hybrid(Pipeline):
     def update(self, session: Session) -> None:
         """Update; with `sequence`, first sum the gradients of unsharded parameters, since each rank has a term."""
         if self.sequence and self.tp > 1:
-            whole = [p for p in session.parameters if p.shard is None and p.grad is not None]
+            own = [p for p in session.partition.trained if p.grad is not None]
+            whole = [p for p in own if (p.shard.of if isinstance(p.shard, FlatShard) else p.shard) is None]
             if whole:
                 set_gradient(whole, session.mesh["tp"].all_reduce(gradient(whole)))
         super().update(session)
