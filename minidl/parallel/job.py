@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from minidl import optim, random
 from minidl.arguments import one_of, real_number, whole_number
 from minidl.data import Dataset, Splits
+from minidl.data.in_type import in_type
 from minidl.data.sampler import epoch_order, order_of_shards
-from minidl.kernels.sixteen_bit import cast, is_floating_point
 from minidl.nn import Module, building
 from minidl.parallel.mean_loss import Loss, check_padding, classification_loss, counts_of
 from minidl.random import Purpose, stream
@@ -170,7 +170,7 @@ class Job:
                 )
         if self.precision is None:
             return made
-        train, test = (_converted(dataset, np.dtype(self.precision)) for dataset in made)
+        train, test = (in_type(dataset, np.dtype(self.precision)) for dataset in made)
         return replace(made, train=train, test=test)
 
     def build_model(self, seed: int | None = None) -> Module:
@@ -204,15 +204,6 @@ class Job:
     def build_schedule(self, optimizer: optim.Optimizer, samples: int) -> Any:
         """The learning-rate schedule for a training set of `samples` samples, or None."""
         return None if self.schedule is None else self.schedule(optimizer, ceil(samples / self.batch_size))
-
-
-def _converted(dataset: Dataset, dtype: np.dtype[Any]) -> Dataset:
-    """The dataset with its samples in that type, if they are floating-point numbers."""
-    if not is_floating_point(dataset.x.dtype):
-        return dataset
-    made = copy.copy(dataset)
-    made.x = cast(dataset.x, dtype)
-    return made
 
 
 def _refuse_data(data: Any) -> NoReturn:

@@ -45,6 +45,18 @@ def test_a_checkpoint_may_be_continued_in_another_folder(tmp_path):
     assert "whole holds a run already" in refused(*command, "whole")
 
 
+def test_a_run_in_16_bits_is_resumed_to_the_same_bits_or_goes_on_in_float32(tmp_path):
+    options = (*SPIRALS, "--nodes", 2, "--precision", "float16")
+    assert "in float16" in succeeds(*options, "--epochs", 2, "--out", "whole")
+    succeeds(*options, "--epochs", 1, "--out", "parts")
+    succeeds("train", "--resume", "parts", "--epochs", 2)
+    assert_same_bits(tmp_path / "whole", tmp_path / "parts")
+    for epochs, precision in enumerate(("float32", "bfloat16"), start=3):
+        succeeds("train", "--resume", "parts", "--epochs", epochs, "--precision", precision)
+        weights = Checkpoint.load(tmp_path / "parts/checkpoint.npz").model.values()
+        assert {str(array.dtype) for array in weights} == {precision}
+
+
 def test_a_run_goes_on_on_another_number_of_nodes(tmp_path):
     four = ("--nodes", 4, "--strategy", "synchronous:algorithm=ordered")
     succeeds(*SPIRALS, "--out", "whole", *four, "--epochs", 3)

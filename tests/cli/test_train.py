@@ -66,6 +66,7 @@ def test_config_json_holds_every_option_and_the_environment(run):
         "momentum": 0.9,
         "optimizer": None,
         "flops": None,
+        "precision": None,
         "lr_decay": 1.0,
         "seed": 3,
         "kernels": "numpy",

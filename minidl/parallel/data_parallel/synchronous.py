@@ -85,7 +85,7 @@ class Synchronous(Strategy):
             if job.precision == "float16":
                 raise ValueError(
                     f'{type(self).__name__}: with precision="float16" the scale of the gradients changes, and what a '
-                    'compressor keeps of earlier ones would have another: use precision="bfloat16"'
+                    "compressor keeps of earlier ones would have another: leave out one of the two"
                 )
 
     def build(self, job: Job, mesh: Mesh[Communicator]) -> Module:

@@ -13,7 +13,16 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.text import Annotation
 
-from course.figures import buckets, core_timeline, machine_traffic, memory_bars, page, task_graph, ways_to_train
+from course.figures import (
+    buckets,
+    core_timeline,
+    gathered_units,
+    machine_traffic,
+    memory_bars,
+    page,
+    task_graph,
+    ways_to_train,
+)
 from course.figures.decision_map import SIDE, draw
 from course.figures.greedy_schedule import Pieces, greedy_schedule
 from course.figures.histograms import Histogram, histograms
@@ -65,6 +74,36 @@ def test_a_bucket_fills_until_its_all_reduce_starts_and_nothing_is_drawn_beyond_
     ends = [vertices[:, 0].max() for bars in axes.collections for vertices in (bars.get_paths()[0].vertices,)]
     assert drawn == {style.ACTIVITY["compute"].lower(), buckets.WAITING.lower(), style.ACTIVITY["send"].lower()}
     assert max(ends) == pytest.approx(7.0)
+
+
+def test_a_unit_has_weights_from_the_start_of_their_gathering_to_the_end_of_its_computation():
+    def step(comm):
+        def gathering():
+            return comm.all_gather(Phantom(1_000_000), async_op=True)
+
+        arriving = gathering()  # 0.8 ms and the latency
+        for unit, seconds in ((0, 3e-3), (1, 2e-3), (1, 4e-3), (0, 6e-3)):
+            arriving.wait()
+            arriving = gathering() if (unit, seconds) != (0, 6e-3) else None
+            comm.compute(seconds=seconds, label=f"unit {unit}")
+            if seconds > 3e-3:
+                comm.reduce_scatter(Phantom(2_000_000))
+
+    trace = launch(step, nodes=2, on="simulation", network="10gbe").trace
+    _, [axes] = style.new_figure(8.0, 2.0)
+    gathered_units.draw(axes, trace, units=2)
+    rows = [[] for _ in gathered_units.ROWS]
+    for text in axes.texts:
+        rows[int(text.get_position()[1])].append(text.get_text())
+    assert rows == [["0", "1", "1", "0"], ["0", "1", "1", "0"], ["1", "0"], []]
+    here = [bars.get_paths()[0].get_extents() for bars in axes.collections]
+    here = [box for box in here if box.y1 > 3]
+    latency = here[0].x1 - 0.8
+    assert 0 < latency < 0.1
+    assert [(box.x0 - latency, box.x1 - latency) for box in here][1:4] == [
+        pytest.approx(span) for span in ((0.8, 3.8), (3.8, 5.8), (5.8, 9.8))
+    ]
+    assert [round(box.height / gathered_units.BAR, 9) for box in here] == [0.5, 1.0, 1.0, 1.0, 0.5]
 
 
 def test_bars_are_the_shares_in_percent():
