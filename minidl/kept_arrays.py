@@ -36,7 +36,7 @@ class KeptArrays:
 
     def __init__(self, left_out: Iterable[Any]) -> None:
         self._found: dict[int, Array] = {
-            id(whole): whole for whole in (owner(array) for array in map(_array, left_out) if _is_array(array))
+            id(whole): whole for whole in (owner(array) for array in map(_array, left_out) if is_array(array))
         }
         self._seen: dict[int, Any] = {}  # keeps the objects alive, since the id of a freed one may be reused
 
@@ -49,15 +49,15 @@ class KeptArrays:
             if id(value) in self._seen:
                 continue
             self._seen[id(value)] = value
-            if _is_array(value):
+            if is_array(value):
                 whole = owner(value)
                 self._found[id(whole)] = whole
             else:
-                rest += _referred_to(value)
+                rest += referred_to(value)
         return list(self._found.values())[before:]
 
 
-def _referred_to(value: Any) -> Iterable[Any]:
+def referred_to(value: Any) -> Iterable[Any]:
     """What backward reaches from here through functions and containers.
 
     Other objects are not followed: a communicator leads to the whole program, and holds nothing for backward.
@@ -85,6 +85,6 @@ def _array(value: Any) -> Any:
     return value._data if isinstance(value, Node) else value
 
 
-def _is_array(value: Any) -> bool:
+def is_array(value: Any) -> bool:
     """Whether it is an array of numpy or CuPy, not a scalar."""
     return hasattr(value, "nbytes") and hasattr(value, "base") and not isinstance(value, np.generic)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from itertools import compress
 from math import prod
 from typing import Any, TypeVar
@@ -79,6 +80,10 @@ def checkpoint(function: Callable[..., _T], *inputs: Any) -> _T:
     return replaced
 
 
+on_recomputed: ContextVar[Callable[[], None] | None] = ContextVar("minidl_on_recomputed", default=None)
+"""Called when a call has been repeated, and all that it keeps for backward is there; None: nothing."""
+
+
 class Recomputation:
     """A call that can be repeated with the random numbers and the autocast type of the first time.
 
@@ -103,7 +108,10 @@ class Recomputation:
         """Call the function again: its outputs that require a gradient, and the leaves in place of the inputs."""
         with self._as_before(), enable_grad():
             arguments, leaves = self.arguments()
-            return [output for output in tensors_in(self._function(*arguments)) if output.requires_grad], leaves
+            outputs = [output for output in tensors_in(self._function(*arguments)) if output.requires_grad]
+            if (look := on_recomputed.get()) is not None:
+                look()
+            return outputs, leaves
 
     def gradients(
         self, seeds: list[Array], parents: Sequence[Tensor], was_passed: Sequence[bool], needs: Sequence[bool]

@@ -507,9 +507,19 @@ class Communicator:
 
     def mark(self, label: str) -> None:
         """Label the computation in the trace from here to the next mark, for example "forward"."""
+        if self._owner.watch is not None:
+            self._owner.watch("mark", label)
         if self._owner.until is not None:
             self._owner.settle()
         self._owner.recorder.mark(label)
+
+    def watch(self, look: Callable[[str, str], None] | None) -> None:
+        """From now on, call `look(kind, name)` at each mark and communicator call of this rank's program.
+
+        kind: "mark", with its label as the name, before it takes effect; or "call", with the operation, such as
+        "all_reduce", before it begins. None ends it.
+        """
+        self._owner.watch = look
 
     def shares(self) -> Shares:
         """Return the fractions of this rank's time so far that it computed, communicated and waited."""

@@ -57,6 +57,7 @@ class Rank:
     in_flight   arrays that unfinished operations read or write
     device_use  what its device has held and transferred
     program     of background work, the state of the rank's program, with which it shares both; else None
+    watch       see `Communicator.watch`; None: nobody watches
 
     Every group has a number, which is contained in the tags of its messages, so two groups with a common rank need
     different numbers. The group of all ranks has number 0, and in a run of p ranks the others get multiples of p. The
@@ -76,6 +77,7 @@ class Rank:
         self.faults = faults
         self.in_flight: InFlight = InFlight() if program is None else program.in_flight
         self.device_use: DeviceUse = DeviceUse() if program is None else program.device_use
+        self.watch: Callable[[str, str], None] | None = None
         self.until: Interruptible | None = None  # the block of `comm.until` that the program is in
         self.leave: Callable[[], None] = recorder.leave if faults is None else self._leave_with_faults
         """The communicator call has ended."""
@@ -91,6 +93,8 @@ class Rank:
         """
         if isinstance(reads, Node) or isinstance(writes, Node):
             refuse_tensors(operation, reads, writes)
+        if self.watch is not None:
+            self.watch("call", operation)
         if self.in_flight.uses and not (reads is None and writes is None):
             self.in_flight.check(operation, reads, writes)
         if self.until is not None:

@@ -107,6 +107,10 @@ def asarray(x: Any, dtype: Any = None) -> Any:
     return ascontiguousarray(x, dtype) if isinstance(x, Hollow) else np.asarray(x, dtype)
 
 
+def array(x: Any, dtype: Any = None) -> Hollow:
+    return empty(np.shape(x), dtype or x.dtype)
+
+
 def where(condition: Any, x: Any, y: Any) -> Hollow:
     kinds = tuple(getattr(operand, "dtype", type(operand)) for operand in (x, y))
     return empty(np.broadcast_shapes(*map(np.shape, (condition, x, y))), _result_type(np.maximum, kinds))

@@ -80,6 +80,22 @@ class Stage:
         inside = (buffer for module in self.modules for buffer in module.buffers())
         return _once(chain(inside, (tensor for tensor in self._tensors if isinstance(tensor, Buffer))))
 
+    def kind(self) -> Any:
+        """What two stages have in common that compute and keep as much for the same input; equal to no other if unknown.
+
+        That is, for a module: classes, numbers and words of all modules in it, shapes and types of its tensors.
+        """
+        if not isinstance(self.function, Module):
+            return object()
+        settings = [
+            (type(module), name, value if isinstance(value, (int, float, str, tuple, type(None))) else type(value))
+            for module in self.function.modules()
+            for name, value in vars(module).items()
+            if not callable(value)
+        ]
+        tensors = [(t.shape, t.dtype, t.requires_grad) for t in (*self.parameters(), *self.buffers())]
+        return settings, tensors
+
     def __repr__(self) -> str:
         return f"Stage({', '.join(type(used).__name__ for used in (*self.modules, *self._tensors))})"
 

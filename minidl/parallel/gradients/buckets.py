@@ -91,6 +91,8 @@ class GradientBuckets:
         bucket, is_last = self.buckets[i], i == len(self.buckets) - 1
         self._used += [parameter.grad is not None for parameter in bucket]
         total = gradient(bucket)
+        for parameter in bucket:  # the bucket has a copy: gradients are never all there twice
+            parameter.grad = None
         if is_last:  # it also carries, for every parameter, whether this rank has a gradient
             total = np.concatenate([total, np.array(self._used, total.dtype)])
             for work in self._in_flight:

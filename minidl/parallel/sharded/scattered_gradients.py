@@ -23,7 +23,7 @@ from minidl.parallel.sharded.flat_group import FlatGroup
 from minidl.tensor import Tensor
 
 IN_FLIGHT = 2
-"""Buckets that travel at a time where they are to be released: one that is summed, and one that is filled."""
+"""Buckets that travel at a time: one that is summed, and one that waits for it."""
 
 
 class ScatteredGradients(GradientBuckets):
@@ -82,20 +82,22 @@ class ScatteredGradients(GradientBuckets):
         self._used = []
 
     def _reduce(self, i: int) -> None:
-        """Begin to sum bucket i; at most two are kept if their gradients are released."""
+        """Begin to sum bucket i, when at most one other still travels."""
         group, bucket = self._groups[i], self.buckets[i]
         self._used += [parameter.grad is not None for parameter in bucket]
-        whole = gradient(bucket)
+        is_hidden = self.overlap and i < len(self.buckets) - 1  # the last one begins when backward is done
+        is_over = self._stage == 3 and not is_hidden  # its weights are not needed again, and give it their memory
+        memory = group.weights if is_over and group.weights.size else None
+        whole = gradient(bucket, memory)
         if self.count is not None:
-            self.count("in backward", extra=whole.nbytes)
+            self.count("in backward", extra=0 if memory is not None else whole.nbytes)
         if self._stage == 1:
             set_gradient(bucket, whole)
         else:
             for parameter in bucket:
                 parameter.grad = None
-            while len(self._travelling) >= IN_FLIGHT:
-                self._arrive()
-        is_hidden = self.overlap and i < len(self.buckets) - 1  # the last one begins when backward is done
+        while len(self._travelling) >= IN_FLIGHT:
+            self._arrive()
         wait = self._begin(self.comm, whole, f"bucket {i}", is_hidden)
         self._travelling.append((group, whole if self._stage == 1 else None, wait))
 

@@ -64,8 +64,9 @@ class Sharded(Synchronous):
     Notes
         Bytes that a node keeps for each weight at the update, in float32 with Adam: 16 by `Synchronous`; 8 + 8 / N,
         4 + 12 / N and 16 / N in stages 1, 2 and 3. With `Job(precision="bfloat16")`, whose optimizer keeps a float32
-        master: 16 by `Synchronous`; 4 + 12 / N, 2 + 14 / N and 16 / N. Within a step, add in stage 2 the buckets that travel, at most two;
-        in stage 3 the weights of the largest unit, those on their way for the next, and the gradients of two units.
+        master: 16 by `Synchronous`; 4 + 12 / N, 2 + 14 / N and 16 / N. Within a step, add the buckets that travel, at
+        most two; in stage 3 the weights and gradients of the largest unit, and with `overlap` the weights on their way
+        for the next one and the gradients of two units that travel.
         Numbers that a node sends in a minibatch, of P weights: 2 P (N - 1) / N in stages 1 and 2, as in a ring
         all-reduce, and 3 P (N - 1) / N in stage 3; and a byte for each parameter, which says whether it has a gradient.
         With accumulate > 1 the gradients are whole until the last micro-batch, and are sent once; stage 3 gathers the

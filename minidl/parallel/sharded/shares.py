@@ -123,8 +123,8 @@ class Shares(Partition):
     def end_update(self) -> None:
         """Drop the gradients, and give every replica the weights that the others have updated, if it keeps them."""
         for group in self.groups:
-            for part in group.slices.values():
-                part.grad = None
+            for whole, part in group.slices.items():
+                whole.grad = part.grad = None
             if self.units is None:
                 group.gather()()
                 for parameter in group.parameters:

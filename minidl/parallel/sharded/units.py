@@ -126,7 +126,7 @@ class Units:
         self.groups = [FlatGroup(layout.parameters, comm, is_kept=False) for layout in layouts]
         self._names = names
         self._release(self.groups)
-        self._bytes, self._places = _places(layouts)
+        self._bytes, self._places = places_of(layouts)
         self.completed: dict[int, Callable[[int], None]] = {}
         self.count: Callable[..., None] | None = None
         self._groups_of = [
@@ -260,8 +260,8 @@ class Units:
         """Yield the numbers of the units, each when its weights are there; those of the next one may travel."""
         travelling = self._gather(order[0])
         for here, after in zip(order, [*order[1:], None], strict=True):
-            for arrive in travelling:
-                arrive()
+            while travelling:
+                travelling.pop(0)()  # keeps no copy of the weights
             if after is not None and self._overlap:
                 travelling = self._gather(after)
             yield here
@@ -285,7 +285,7 @@ class Units:
         return output
 
 
-def _places(layouts: Sequence[Layout]) -> tuple[int, list[slice]]:
+def places_of(layouts: Sequence[Layout]) -> tuple[int, list[slice]]:
     """The bytes that the largest unit needs with all that several units use, and the place of each group in them."""
     sizes = [layout.parameters[0].dtype.itemsize * sum(p.size for p in layout.parameters) for layout in layouts]
     padded = [-(-size // ALIGNMENT) * ALIGNMENT for size in sizes]
