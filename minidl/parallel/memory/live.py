@@ -22,7 +22,7 @@ from minidl.parallel.data_parallel.serial import Serial
 from minidl.parallel.job import Job, built_once
 from minidl.parallel.memory.node_memory import NodeMemory, Part
 from minidl.parallel.memory.reached import Reached, label
-from minidl.parallel.pipeline.costs import name_of
+from minidl.parallel.pipeline.costs import name_of, names_in
 from minidl.parallel.run.session import Session
 from minidl.parallel.strategy import Strategy, check_strategy
 from minidl.parallel.train import plan_of, train
@@ -140,9 +140,11 @@ class _Watch:
     def _look(self, kind: str, name: str) -> None:
         """Count what is alive now."""
         current, peak = tracemalloc.get_traced_memory()
-        if self._mark != "evaluation" and (self._session.step or self._session.epoch):
+        frame = sys._getframe(1)
+        is_training = self._mark != "evaluation" and (self._session.step or self._session.epoch)
+        if is_training and not (kind == "call" and _is_computing(frame)):
             moment = self._mark if kind == "mark" else f"{self._mark}: {name}"
-            memory = LiveMemory(self._parts(sys._getframe(1)), moment)
+            memory = LiveMemory(self._parts(frame), moment)
             if memory.total > self._largest.total:
                 self._largest = memory
             self._traced = max(self._traced, memory.total + max(peak - current, 0))
@@ -161,7 +163,7 @@ class _Watch:
             names, graph = frame.f_locals, GRAPHS.get(frame.f_code)
             if graph is not None:
                 reached.follow([names.get(graph)])
-            elif not frame.f_globals.get("__name__", "").startswith(COMPUTING):
+            elif not _module(frame).startswith(COMPUTING):
                 reached.follow(list(names.values()), label(names.get("self")))
             if isinstance(names, dict):  # before Python 3.13 a copy, which would keep the arrays alive
                 names.clear()
@@ -196,14 +198,25 @@ class _Watch:
             yield from _parts("gradients" if name == "gradient buckets" else "buffers", found, [(name, array)])
 
 
+def _module(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__", ""))
+
+
+def _is_computing(frame: FrameType | None) -> bool:
+    """Whether a layer or an operation makes this communicator call."""
+    while frame is not None and _module(frame).startswith("minidl.cluster"):
+        frame = frame.f_back
+    return frame is not None and _module(frame).startswith(COMPUTING)
+
+
 def _layers(model: Module) -> dict[str, str]:
     """The stage of the model to which each parameter and buffer belongs, by its name; without stages, its module."""
     named = [*model.named_parameters(), *model.named_buffers()]
-    names = {tensor: name for name, tensor in named}
+    names, inside = {tensor: name for name, tensor in named}, names_in(model)
     found = {name: name.rpartition(".")[0] for name in names.values()}
     with suppress(NotImplementedError):
         for stage in reversed(model.stages()):
-            found |= dict.fromkeys((names[t] for t in (*stage.parameters(), *stage.buffers())), name_of(stage, model))
+            found |= dict.fromkeys((names[t] for t in (*stage.parameters(), *stage.buffers())), name_of(stage, inside))
     return found
 
 

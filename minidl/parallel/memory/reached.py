@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from types import FrameType, ModuleType
 from typing import Any
 
@@ -33,6 +33,8 @@ ELSEWHERE = (
     RankRecord, Module,
 )  # fmt: skip
 """What leads out of the node's memory, to other ranks, code and the data set; or is looked at by itself, the model."""
+
+PLAIN = {int, float, bool, str, bytes, type(None)}
 
 BUFFERS = {GradientBuckets: "gradient buckets", Work: "messages", StageExecution: "messages"}
 
@@ -65,7 +67,7 @@ class Reached:
         rest = [(value, name) for value in values]
         while rest:
             value, name = rest.pop()
-            if id(value) in self._seen or isinstance(value, ELSEWHERE) or not getattr(value, "held", True):
+            if type(value) in PLAIN or id(value) in self._seen or isinstance(value, ELSEWHERE):
                 continue
             self._seen[id(value)] = value
             if is_array(value):
@@ -75,8 +77,9 @@ class Reached:
             else:
                 found = next((kept for kind, kept in self._kinds.items() if isinstance(value, kind)), None)
                 if found is None:
-                    rest += [(inner, label(value, name)) for inner in _inside(value)]
-                else:
+                    name = label(value, name)
+                    rest += [(inner, name) for inner in _inside(value)]
+                elif getattr(value, "held", True):
                     found.append(value)
 
 
@@ -86,8 +89,6 @@ def _inside(value: Any) -> Iterable[Any]:
         return gc.get_referents(value)
     if isinstance(value, Pending):  # its other attributes lead to the engine
         return [getattr(value, name, None) for name in ("payload", "work")]
-    if isinstance(value, Mapping):
-        return [*value.keys(), *value.values()]
     if isinstance(value, deque):
         return value
     return [*referred_to(value), *getattr(value, "__dict__", {}).values()]
