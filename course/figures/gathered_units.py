@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 ROWS = ("computes", "gathers weights", "sends gradients", "units' weights here")
 BAR = 0.8  # height of a bar; rows are 1 apart
 HERE = "#56B4E9"  # sky blue: gathered weights in memory
-NARROW = 0.012  # share of the picture below which a bar is too short for its number
+NARROW = 0.018  # share of the picture below which a bar is too short for its number
 
 Span = tuple[float, float]  # milliseconds
 

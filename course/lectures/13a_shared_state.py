@@ -181,6 +181,8 @@ table(
 #    gradients in buckets as soon as they are complete ([05b](05b_overlap.ipynb)), and keeps only the node's range.
 # 3. **The weights, too.** A layer needs its weights only while it computes. They are gathered from all nodes just
 #    before, and released just after, once in forward and once in backward.
+#
+# So this is what a node keeps for each weight:
 
 
 # %%
@@ -291,9 +293,9 @@ with style.applied():
         if n != 5:
             axes.get_legend().remove()
     style.label_source(figure, ("measured", "formula"), "Adam in 16 bits, on the node that has most")
-see(figure, "ZeRO's three bars below that of data parallelism. The state is shared out from stage 1 on, the "
-            "gradients from stage 2 on, the weights in stage 3. The black lines of the formula stand at the ends of "
-            "the bars.")  # fmt: skip
+see(figure, "ZeRO's three bars below that of data parallelism, where all nodes are alike. The state is shared out "
+            "from stage 1 on, the gradients from stage 2 on, the weights in stage 3. The black lines of the formula "
+            "stand at the ends of the bars.")  # fmt: skip
 off = max(abs(sum(measured[key]) / by_formula[key] - 1) for key in runs)
 digests = {run.digests[0] for run in (train(way, 3, in_order=True) for way in STRATEGIES)}
 say(f"In 16 bits and in float32 the counts differ from the formula by at most {off:.2%}. With sums in the order of the "
@@ -407,9 +409,10 @@ explore(
 )
 
 # %% [markdown]
-# In the right picture only the first gathering and the last sending are exposed: before the one and after the other
-# there is nothing to compute. The price of prefetching is memory, for the weights of *two* units instead of one. ZeRO's
-# bars do not show it, since they stand for the moment of the update. Smaller units take less memory, and more messages.
+# With prefetching and 100 Gbit/s, only the first gathering and the last sending are exposed: before the one and after
+# the other there is nothing to compute. The price of prefetching is memory, for the weights of *two* units instead of
+# one. ZeRO's bars do not show it, since they stand for the moment of the update. Smaller units take less memory, and
+# more messages.
 #
 # Unit 5 is gathered twice in a row, for the end of forward and for the beginning of backward. Keeping its weights would
 # save one of them; neither this program nor `parallel.Sharded` does.
@@ -460,8 +463,8 @@ table(
     [[way + ("" if overlap else ", no prefetching"),
       *(f"{times[way, name, overlap] / times['all alike', name, True]:.2f}" for name in NETWORKS)]
      for way, overlap in [*((way, True) for way in STRATEGIES), ("stage 3", False)]],
-    f"time of a step, relative to data parallelism on the same network; simulated: 4 nodes, {LAYERS} equal layers, a "
-    "bucket of gradients for each",
+    f"time of a step, relative to data parallelism on the same network; simulated: 4 nodes of "
+    f"100 GFLOP/s with {SAMPLES} samples each, {LAYERS} equal layers, a bucket of gradients for each layer",
 )  # fmt: skip
 
 # %% [markdown]
@@ -511,11 +514,12 @@ found = [mistake for mistake in ("own norm", "no gathering") if all(differ[mista
 table(
     ["", "nodes agree", *(f"off, {n} nodes" for n in (2, 3, 5)), "loss, 5 nodes"],
     [[mistake or "right", "no" if any(differ[mistake, n] for n in (2, 3, 5)) else "yes",
-      *(f"{errors[mistake, n]:.2g}" for n in (2, 3, 5)), f"{loss_of(ends[mistake, 5][0]):.3f}"]
+      *(f"{errors[mistake, n]:.2f}" if errors[mistake, n] > 1e-6 else "rounding" for n in (2, 3, 5)),
+      f"{loss_of(ends[mistake, 5][0]):.3f}"]
      for mistake in ("", "own norm", "no gathering")],
     "simulated; off: how far node 0's weights are from one node's, relative to these; loss: node 0's, "
     f"{loss_of(np.zeros(640)):.3f} before training; your guess: "
-    f"{guess_found.against({0: 'neither', 1: found[0], 2: 'both'}[len(found)])}",
+    f"{guess_found.against('both' if len(found) == 2 else [*found, 'neither'][0])}",
 )  # fmt: skip
 first = gradient_of(np.zeros(640, X.dtype), X[:120], Y[:120])
 lengths = {n: np.sqrt(sum(min(0.3, np.linalg.norm(part)) ** 2 for part in np.array_split(first, n))) / 0.3
@@ -550,7 +554,8 @@ table(["GB on a node", *STRATEGIES],
 # **Zhao et al. (2023)**, PyTorch FSDP (arXiv:2304.11277), is stage 3 with units as above.
 #
 # Tensor parallelism ([10a](10a_dividing_a_layer.ipynb)) and ZeRO go together: the first divides each layer over $p$
-# nodes, the second shares out each of these $p$ parts among $N$ replicas, which leaves $16/(pN)$ bytes for each weight.
+# nodes, the second shares out each of these $p$ parts among $N$ replicas, which leaves $16/(pN)$ bytes for each weight:
+# `parallel.Hybrid(dp=N, tp=p, shard=3)`.
 #
 # ## The answer
 #

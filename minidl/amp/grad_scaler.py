@@ -30,7 +30,7 @@ class GradScaler:
         backoff_factor   multiplies the factor after a skipped step, above 0 and below 1
         growth_interval  steps in a row, none skipped, before the factor grows
         enabled          False: scale and update do nothing, step calls optimizer.step()
-        agree            where several ranks update parts of one model: a function that all of them call, and that
+        agree            where several ranks update shares of one model: a function that all of them call, and that
                          returns whether it was given True on all of them; each step is then skipped by all or by none
 
     The factor stays between 2**-126 and 2**127, where it and its inverse are normal numbers of float32.

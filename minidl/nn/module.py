@@ -59,7 +59,7 @@ class Module:
     """
 
     training: bool = True
-    stays_float32: ClassVar[tuple[str, ...]] = ()
+    stays_float32: tuple[str, ...] = ()
     """Buffers that are float32 where the model is float16 or bfloat16."""
 
     def __new__(cls, *args: Any, **options: Any) -> Self:

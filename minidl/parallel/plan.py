@@ -25,12 +25,12 @@ class ParallelPlan:
         micro_batches  slices of a replica's share of a minibatch, which follow each other through the stages
         schedule       name of the order in which a pipeline computes them; None: the strategy has only one
         output_stage   the stage that has the model's outputs and the loss; -1: the last
-        shard          what the replicas share out among them instead of keeping copies (ZeRO): 1, the optimizer's state;
-                       2, gradients too; 3, weights too; None: nothing
+        shard          what the replicas share out instead of keeping copies (ZeRO): 1, the optimizer's state; 2, and
+                       the gradients; 3, and the weights; None: nothing
         axes           the axes in the order of the mesh, outermost first: ranks along the last one are neighbours
 
-    `micro_batches`, `schedule` and `shard` are for the strategy that made the plan; nothing else reads them. A plan has no
-    servers: their ranks come after its own.
+    `micro_batches`, `schedule` and `shard` are for the strategy that made the plan; nothing else reads them. A plan
+    has no servers: their ranks come after its own.
 
     Raises
         TypeError, ValueError for a number that is not whole or below 1, for spatial above 1, and for other axes

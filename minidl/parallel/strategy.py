@@ -166,7 +166,7 @@ class Strategy:
             raise ValueError(
                 'precision="float16" needs a loss scale that all ranks agree upon, and the ranks of '
                 f'{type(self).__name__} update at different times or by different gradients: use precision="bfloat16", '
-                "which needs no scale, or Synchronous(), Sharded(), Pipeline() or Hybrid()"
+                "which needs no scale, or a strategy whose ranks update together, such as Synchronous()"
             )
 
     def prepared(self, job: Job, nodes: int) -> Self:

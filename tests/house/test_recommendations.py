@@ -20,7 +20,7 @@ import pytest
 from PIL import Image, ImageOps
 
 import minidl
-from minidl import Tensor, cluster, compiler, compress, data, nn, optim, parallel
+from minidl import Tensor, amp, cluster, compiler, compress, data, nn, optim, parallel
 from minidl import functional as F
 from minidl.cli import strategies
 from minidl.compress import (
@@ -230,6 +230,15 @@ def load_a_run() -> None:
                     model.load_state_dict(state)
 
 
+def clip_gradients_in_16_bits() -> None:
+    weight = Tensor(np.zeros(2, np.float16), requires_grad=True)
+    optimizer, scaler = optim.SGD([weight], lr=1.0), amp.GradScaler(init_scale=512.0)
+    scaler.scale((weight * np.array([3, 4], np.float16)).sum()).backward()
+    nn.clip_grad_norm_([weight], 0.5 * scaler.get_scale())
+    scaler.step(optimizer)
+    np.testing.assert_allclose(weight.data.astype(float), [-0.3, -0.4], rtol=1e-3)
+
+
 LAYOUT = {"0": ColumnLinear, "3": RowLinear}  # of small_job's model
 
 RUNS: dict[str, Callable[[], object]] = {
@@ -263,7 +272,10 @@ RUNS: dict[str, Callable[[], object]] = {
     "parallel.Checkpoint.load(path)": load_a_run,
     "parallel.Synchronous()": lambda: train(parallel.Synchronous()),
     "Sharded(stage=1)": lambda: train(parallel.Sharded(stage=1)),
-    "Synchronous()": lambda: train(parallel.Synchronous()),
+    "Synchronous()": lambda: [
+        train(parallel.Synchronous()),
+        parallel.train(small_job(precision="float16"), parallel.Synchronous(), 2, "simulation"),
+    ],
     "TopK(0.01)": lambda: trains(ErrorFeedback(TopK(0.01))),
     "cluster.Processes('spawn')": lambda: add_one(cluster.Processes("spawn")),
     "cluster.Simulation(memory=cluster.Memory(device=2e9, link=(10e-6, 16e9)))": offload,
@@ -293,6 +305,7 @@ RUNS: dict[str, Callable[[], object]] = {
     "x.reshape(2, -1)": lambda: Tensor(np.arange(6.0)).reshape(2, -1),
     "x.reshape(len(x), -1)": lambda: F.linear(ROWS.reshape(4, 2, 3).reshape(4, -1), np.ones((5, 6), np.float32)),
     "x.transpose(-2, -1)": lambda: F.linear(Tensor(ROWS).transpose(-2, -1), np.ones((5, 4), np.float32)),
+    "scaler.get_scale()": clip_gradients_in_16_bits,
     "top_k(0.01)": lambda: train(strategies.parse("synchronous:compressor=top_k(0.01)")[0]),
 }
 

@@ -55,7 +55,9 @@ def test_every_strategy_trains_weights_of_sixteen_bits(strategy):
 
 
 def deep(width=8):
-    return nn.Sequential(nn.Linear(5, width), nn.Tanh(), nn.Linear(width, width), nn.BatchNorm1d(width), nn.Linear(width, 3))
+    return nn.Sequential(
+        nn.Linear(5, width), nn.Tanh(), nn.Linear(width, width), nn.BatchNorm1d(width), nn.Linear(width, 3)
+    )
 
 
 DEEP = {"model": deep, "optimizer": partial(optim.Adam, lr=0.01), "batch_size": 16}
@@ -113,8 +115,15 @@ def large(n=60):
 
 @pytest.mark.parametrize(
     ("strategy", "nodes"),
-    [(Serial(), 1), (Synchronous(), 3), (parallel.SufficientFactors(), 2), *((each, 3) for each in STAGES)]
-    + [(Pipeline(2, micro_batches=2), 2), (Pipeline(2, micro_batches=2), 4), (Hybrid(dp=2, pp=2, tp=2), 8)],
+    [
+        (Serial(), 1),
+        (Synchronous(), 3),
+        (parallel.SufficientFactors(), 2),
+        *((each, 3) for each in STAGES),
+        (Pipeline(2, micro_batches=2), 2),
+        (Pipeline(2, micro_batches=2), 4),
+        (Hybrid(dp=2, pp=2, tp=2), 8),
+    ],
 )
 def test_a_step_is_skipped_by_all_ranks_or_by_none(strategy, nodes):
     model = partial(nn.models.MLP, 5, (8, 6), 3)
@@ -197,19 +206,23 @@ def text():
 
 @pytest.mark.parametrize(
     ("model", "changes"),
-    all_but_first_exhaustive([
-        (partial(nn.models.MLP, 64, 64, 10), {"epochs": 4}),
-        (partial(nn.models.LeNet, size=8), {"epochs": 2}),
-        (partial(nn.models.ResNet, 8, num_classes=10, in_channels=1), {"epochs": 2}),
-        (partial(nn.models.GPT, 96, 16, 1, 2, 16), {"data": text, "optimizer": partial(optim.AdamW, lr=1e-2)}),
-    ]),
+    all_but_first_exhaustive(
+        [
+            (partial(nn.models.MLP, 64, 64, 10), {"epochs": 4}),
+            (partial(nn.models.LeNet, size=8), {"epochs": 2}),
+            (partial(nn.models.ResNet, 8, num_classes=10, in_channels=1), {"epochs": 2}),
+            (partial(nn.models.GPT, 96, 16, 1, 2, 16), {"data": text, "optimizer": partial(optim.AdamW, lr=1e-2)}),
+        ]
+    ),
     ids=["MLP", "LeNet", "ResNet", "GPT"],
 )
 def test_the_mean_loss_of_several_seeds_is_within_what_the_seeds_make_of_it_in_float32(model, changes):
     losses = {}
     settings = {"data": data.digits, "optimizer": partial(optim.SGD, lr=0.1, momentum=0.9), "batch_size": 64}
     for precision in ("float32", *SIXTEEN):
-        runs = [job(precision, **(settings | {"model": model, "epochs": 1, "seed": seed} | changes)) for seed in range(3)]
+        runs = [
+            job(precision, **(settings | {"model": model, "epochs": 1, "seed": seed} | changes)) for seed in range(3)
+        ]
         with threadpool_limits(1):
             losses[precision] = [parallel.train(each, on="simulation").history[-1]["test_loss"] for each in runs]
     spread = np.ptp(losses["float32"])
@@ -239,7 +252,11 @@ def test_float16_is_refused_where_the_ranks_agree_upon_no_scale(strategy, senten
 @pytest.mark.parametrize(
     ("precision", "error", "sentence"),
     [
-        ("bf16", ValueError, "precision must be 'float32', 'bfloat16' or 'float16', got 'bf16': did you mean 'bfloat16'?"),
+        (
+            "bf16",
+            ValueError,
+            "precision must be 'float32', 'bfloat16' or 'float16', got 'bf16': did you mean 'bfloat16'?",
+        ),
         ("float61", ValueError, "got 'float61': did you mean 'float16'?"),
         (16, TypeError, "precision must be 'float32', 'bfloat16' or 'float16', got 16 of type int"),
     ],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -100,7 +100,9 @@ class StageExecution:
         self._last_backward = {action.chunk: action for action in actions if action.kind in "BW"}
         self._last_update = next((action for action in reversed(actions) if action.kind == "U"), None)
         before, self._sending = self._sending, []
-        with self._chunks.visiting([one for action in actions for one in self._passes(action)]):
+        with ExitStack() as self._visiting:
+            passes = [each for action in actions for each in self._passes(action)]
+            self._visiting.enter_context(self._chunks.visiting(passes))
             for message in execute(with_messages(self._schedule, actions), self):
                 raise AssertionError(f"{message} is waited for where it is received")
         for work in before:
@@ -250,4 +252,5 @@ class StageExecution:
                 self._step()
             self._session.zero_grad()
         elif action == self._last_update:
+            self._visiting.close()  # it may have memory
             self._step()

@@ -21,6 +21,7 @@ from minidl.atomic_files import remove_unfinished, written_whole
 from minidl.kernels.sixteen_bit import bfloat16_from_void
 from minidl.optim.master_weights import MASTER
 from minidl.optim.named_state import by_name, load_named_state
+from minidl.optim.state_dict import check_keys
 from minidl.parallel.run.history import HistoryRow
 
 CHECKPOINT_FILE = "checkpoint.npz"  # in a run folder
@@ -131,9 +132,14 @@ class Checkpoint:
         """
         names = names or {parameter: name for name, parameter in model.named_parameters()}
         problems = []
-        masters = {name: state[MASTER] for name, state in self.optimizer["state"].items() if MASTER in state}
         try:
-            model.load_state_dict(self.model | {name: masters[name] for name in masters if name in self.model})
+            check_keys(self.optimizer)
+        except ValueError as error:
+            raise CheckpointError(f"the checkpoint is of another optimizer: {error}") from error
+        states = {name: state for name, state in self.optimizer["state"].items() if name in self.model}
+        masters = {name: state[MASTER] for name, state in states.items() if MASTER in state}
+        try:
+            model.load_state_dict(self.model | masters)
         except ValueError as error:
             problems.append(f"the checkpoint is of another model: {error}")
         try:

@@ -80,6 +80,6 @@ def shards_of(shapes: Sequence[tuple[int, ...]], start: int, stop: int) -> list[
     """What elements `start:stop` of arrays as one vector are of each of them."""
     firsts = accumulate(map(prod, shapes), initial=0)
     return [
-        FlatShard(shape, *(min(max(edge - first, 0), prod(shape)) for edge in (start, stop)))
+        FlatShard(shape, min(max(start - first, 0), prod(shape)), min(max(stop - first, 0), prod(shape)))
         for shape, first in zip(shapes, firsts, strict=False)
     ]

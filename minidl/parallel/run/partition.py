@@ -170,7 +170,7 @@ class Partition:
         clip_grads_with_norm_(self.trained, max_norm, norm)
 
     def agree(self, mine: bool) -> bool:
-        """Whether it is True on all ranks that update parts of one replica, or of what the replicas share out."""
+        """Whether it is True on all ranks of one replica, or of all replicas that share out their state."""
         return mine if self._replica is None else all(self._replica.all_gather(mine))
 
     # Whole arrays
@@ -221,10 +221,8 @@ class Partition:
         gathered: dict[str, Any] = {}
         for name, owners in self._owners.items():
             if self._rank == 0:
-                pieces = [
-                    self._with_shard(value_of, name) if rank == 0 else self._replica.recv(rank) for rank in owners
-                ]
-                if (value := joined(pieces)) is not None:
+                own_and_others = (self._replica.recv(r) if r else self._with_shard(value_of, name) for r in owners)
+                if (value := joined([*own_and_others])) is not None:
                     gathered[name] = value
             elif self._rank in owners:
                 self._replica.send(self._with_shard(value_of, name), 0)

@@ -123,7 +123,7 @@ def cut(parameters: Sequence[Parameter], comm: Communicator) -> None:
 
 def _divided(parameters: Sequence[Parameter], comm: Communicator) -> tuple[list[FlatShard], list[range], range]:
     """This rank's elements of each parameter; all ranks' ranges, and this rank's."""
-    shapes = [_shape_of(parameter) for parameter in parameters]
+    shapes = [shape_of(parameter) for parameter in parameters]
     ranges = split(range(sum(map(prod, shapes))), comm.size)
     own = ranges[comm.rank]
     shards = [
@@ -133,7 +133,7 @@ def _divided(parameters: Sequence[Parameter], comm: Communicator) -> tuple[list[
     return shards, ranges, own
 
 
-def _shape_of(parameter: Parameter) -> tuple[int, ...]:
+def shape_of(parameter: Parameter) -> tuple[int, ...]:
     """The shape of what the ranks divide: the whole parameter, or the shard that they all have of it."""
     shard = parameter.shard
     if isinstance(shard, FlatShard):

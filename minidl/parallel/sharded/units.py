@@ -91,7 +91,7 @@ def parameters_of(*units: Unit) -> list[Parameter]:
 
 
 class Units:
-    """Executes a node's part of a model unit by unit; each has its weights only in its forward and its backward pass.
+    """Executes a node's stages of a model unit by unit; each has its weights only in its forward and its backward pass.
 
         for each unit, the first to the last:    gather its weights; forward
         for each unit, the last to the first:    gather its weights; backward; send its gradients
@@ -174,7 +174,6 @@ class Units:
             self._release(self.groups)
             self._visits = self._gathered(order)
             yield
-            self._visits.close()
 
     def forward(self, chunk: int, x: Any, links: list[Link] | None = None) -> Any:
         for unit in self._next(chunk):
@@ -261,7 +260,7 @@ class Units:
         travelling = self._gather(order[0])
         for here, after in zip(order, [*order[1:], None], strict=True):
             while travelling:
-                travelling.pop(0)()  # keeps no copy of the weights
+                travelling.pop(0)()  # and forget what has arrived
             if after is not None and self._overlap:
                 travelling = self._gather(after)
             yield here

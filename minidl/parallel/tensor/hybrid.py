@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import partial, wraps
+from math import prod
 from typing import Any, ClassVar, NamedTuple, Self, TypeVar, cast
 
 import numpy as np
 
-from minidl.arguments import flag, whole_number
+from minidl import kernels
+from minidl.arguments import flag, one_of, whole_number
 from minidl.cluster.comm import Communicator
 from minidl.cluster.mesh import Mesh
 from minidl.data.pairs import minibatch
@@ -25,7 +27,7 @@ from minidl.parallel.pipeline.pipeline import Pipeline, completed_with
 from minidl.parallel.plan import ParallelPlan, in_any_order
 from minidl.parallel.run.partition import Partition
 from minidl.parallel.run.session import Session
-from minidl.parallel.sharded.flat_group import FlatGroup
+from minidl.parallel.sharded.flat_group import FlatGroup, shape_of
 from minidl.parallel.sharded.scattered_gradients import ScatteredGradients
 from minidl.parallel.sharded.shares import Shares, shares_of
 from minidl.parallel.sharded.units import Unit, Units, cut_units, parameters_of, units_of
@@ -121,6 +123,7 @@ class Hybrid(Pipeline):
         flag("Hybrid: sequence", self.sequence)
         if self.shard is not None:
             object.__setattr__(self, "shard", whole_number("Hybrid: shard", self.shard, at_least=1, at_most=3))
+            one_of("Hybrid: algorithm, with shard", self.algorithm, ("auto", "ordered"))
         object.__setattr__(self, "axes", in_any_order("Hybrid: axes", self.axes, AXES))
         super().__post_init__()
 
@@ -134,6 +137,8 @@ class Hybrid(Pipeline):
 
     def check(self, job: Job, nodes: int) -> None:
         super().check(job, nodes)
+        if self.shard is not None:
+            self._check_sharing(self.plan(job, nodes))
         if self.tp > 1:
             if self.layout is None:
                 job.build_held(partial(self._nothing_of_the_split, job))
@@ -141,6 +146,32 @@ class Hybrid(Pipeline):
                 self._sharded_layers(job)
             if self.sequence and self.layout is None:  # a GPT, whose samples are rows of positions
                 self._check_positions(job)
+
+    def _check_sharing(self, plan: ParallelPlan) -> None:
+        if plan.dp == 1:
+            raise ValueError(
+                f"Hybrid: shard={self.shard} shares the state of training out among the replicas, and there is one: "
+                "give dp=2 or more and as many nodes, or leave out shard"
+            )
+        if self.made_schedule().is_asynchronous:
+            raise ValueError(
+                f"Hybrid: shard={self.shard} gives each replica the sums of its range once a minibatch, but with "
+                "pipedream each stage keeps versions of whole weights: choose another schedule, such as 1f1b"
+            )
+        if kernels.new_array_module() is not np:
+            raise ValueError("Hybrid: shard keeps weights as numpy arrays: choose kernels that run on the CPU")
+
+    def _check_enough_weights(self, job: Job, dp: int, model: Module) -> tuple[()]:
+        if self.tp > 1:
+            self._split(job, model, RankAndSize(0, self.tp))
+        for stage in range(self.pp):
+            own = parameters_of(*self._units(model, stage))
+            if 0 < (weights := sum(prod(shape_of(p)) for p in own if p.requires_grad)) < dp:
+                raise ValueError(
+                    f"Hybrid: {dp} replicas are more than the {weights} weights that each trains on stage {stage}: use "
+                    f"dp={weights} or less, fewer stages (pp), or leave out shard"
+                )
+        return ()
 
     def _check_positions(self, job: Job) -> None:
         for name, samples in zip(("training", "test"), job.build_data(), strict=True):
@@ -154,9 +185,11 @@ class Hybrid(Pipeline):
     def prepared(self, job: Job, nodes: int) -> Self:
         """Add the best cuts, and to the layout the dropouts and batch norms of sharded features."""
         strategy = super().prepared(job, nodes)
-        if self.tp == 1 or self.layout is None:
-            return strategy
-        return replace(strategy, layout={**self.layout, **self._sharded_layers(job)})
+        if self.tp > 1 and self.layout is not None:
+            strategy = replace(strategy, layout={**self.layout, **self._sharded_layers(job)})
+        if self.shard is not None:
+            job.build_held(partial(strategy._check_enough_weights, job, self.plan(job, nodes).dp))
+        return strategy
 
     def _sharded_layers(self, job: Job) -> Layout:
         """The sharded dropouts and batch norms that the layout lacks. ValueError if it does not fit the model."""
@@ -181,7 +214,7 @@ class Hybrid(Pipeline):
         if self.tp > 1:
             self._split(job, model, mesh["tp"])
         if self.shard == 3:
-            units = self._units(model, mesh)
+            units = self._units(model, mesh.coordinates["pp"])
             cut_units(mesh["dp"], units, parameters_of(*units), self._tied(model))
         return super().partition(job, mesh, model)
 
@@ -193,22 +226,23 @@ class Hybrid(Pipeline):
         replicas, tied = mesh["dp"], self._tied(model)
         if self.shard == 3:
             names = {parameter: name for name, parameter in model.named_parameters()}
-            made = self._units(model, mesh)
+            made = self._units(model, mesh.coordinates["pp"])
             held = {parameter: names[parameter] for parameter in parameters_of(*made)}
             units = Units(made, held, replicas, self.overlaps(replicas), tied)
             return Shares(model, mesh, units.groups, units)
         groups = []
-        for parameters in completed_with(self._own_stages(model, mesh)).values():
+        for parameters in completed_with(self._own_stages(model, mesh.coordinates["pp"])).values():
             trained = [parameter for parameter in parameters if parameter.requires_grad]
             groups += [FlatGroup(bucket, replicas) for bucket in fill(trained, self.bucket_mb * 1e6, tied)]
         return Shares(model, mesh, groups)
 
-    def _own_stages(self, model: Module, mesh: Mesh[Communicator]) -> dict[int, list[Stage]]:
+    def _own_stages(self, model: Module, stage: int) -> dict[int, list[Stage]]:
+        """The model's stages in each chunk of a stage of the pipeline."""
         chunks = self.chunks(model)
-        return {chunk: chunks[chunk] for chunk in self.made_schedule().chunks_of(mesh.coordinates["pp"])}
+        return {chunk: chunks[chunk] for chunk in self.made_schedule().chunks_of(stage)}
 
-    def _units(self, model: Module, mesh: Mesh[Communicator]) -> list[Unit]:
-        starts, own = [0, *self.cuts], self._own_stages(model, mesh)
+    def _units(self, model: Module, stage: int) -> list[Unit]:
+        starts, own = [0, *self.cuts], self._own_stages(model, stage)
         return [unit for chunk, stages in own.items() for unit in units_of(stages, starts[chunk], chunk)]
 
     def _tied(self, model: Module) -> set[Parameter]:
