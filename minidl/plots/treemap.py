@@ -85,23 +85,22 @@ def _memory(axes: Axes, entries: Sequence[tuple[str, str, float]], side: float, 
             _frame(axes, rectangle, facecolor=MEMORY[component], edgecolor="white", linewidth=0.3, fill=True)
         _frame(axes, place, linewidth=1.0)
         colour, size = "white" if component in DARK else "black", style.bytes_text(sums[component])
-        points = 72 * (HEIGHT - 1.0) / whole  # per square root of a byte
+        points = 72 * (HEIGHT - 0.85) / whole  # per square root of a byte
         top = place.y + place.height - 2 / points
         middle = place.x + place.width / 2
         texts = (f"{component} {size}", f"{component}\n{size}", size)
         if fitting := [text for text in texts if _fits(text, place, points)]:
             axes.text(middle, top, fitting[0], ha="center", va="top", color=colour, fontsize=POINTS, fontweight="bold")
         for name, (x, y, width, height) in zip(layers, inner, strict=True):
-            if len(layers) > 1 and _fits(
-                f"\n\n{name}\n\n", Rectangle(x, y, width, height), points
-            ):  # below the heading
+            below_heading = Rectangle(x, y, width, height - 25 / points)
+            if len(layers) > 1 and _fits(name, below_heading, points):
                 axes.text(x + width / 2, y + height / 2, name, ha="center", va="center", color=colour, fontsize=POINTS)
 
 
 def _fits(text: str, place: Rectangle, points: float) -> bool:
     """Whether the text can be written into the rectangle, of which a unit is that many points."""
     lines = text.splitlines()
-    width, height = 0.65 * POINTS * max(map(len, lines)), POINTS * (1.3 * len(lines) + 0.5)
+    width, height = 0.62 * POINTS * max(map(len, lines)), POINTS * (1.3 * len(lines) + 0.5)
     return width < place.width * points and height < place.height * points
 
 

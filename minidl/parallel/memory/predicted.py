@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from itertools import accumulate
+from itertools import accumulate, chain
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -32,7 +32,7 @@ from minidl.parallel.sharded.units import Layout, layout_of, places_of, units_of
 from minidl.parallel.strategy import Strategy, check_strategy
 from minidl.parallel.tensor.hybrid import Hybrid
 
-LOSS, BUCKETS, GATHERED, DEFERRED = "loss", "gradient buckets", "gathered weights", "deferred weight gradients"
+LOSS, MESSAGES, GATHERED, DEFERRED = "loss", "messages", "gathered weights", "deferred weight gradients"
 """Names of parts that belong to no stage of the model."""
 
 
@@ -132,7 +132,7 @@ def _ranks(job: Job, strategy: Strategy, model: Module, replicas: int) -> Iterat
             checkpointing(model, "selective")
         stand_in: Any = SimpleNamespace(job=job, model=model, mesh={"tp": Alone(0, getattr(strategy, "tp", 1))})
         of_shard = strategy.loss(stand_in)
-        chunks = [steps.chunk(model, units) for units in strategy.chunks(model)]
+        chunks = [steps.chunk(model, units, i == made.chunks - 1) for i, units in enumerate(strategy.chunks(model))]
     else:
         count = strategy.micro_batches if isinstance(strategy, Serial) else strategy.accumulate  # type: ignore[attr-defined]
         chunks = [steps.whole(model, is_unit_by_unit=isinstance(strategy, Sharded) and strategy.stage == 3)]
@@ -178,6 +178,14 @@ class _Moment(NamedTuple):
         return of_steps + sum(part.nbytes for part in self.others)
 
 
+class _Share(NamedTuple):
+    """What a bucket has of the gradients of a step, in bytes: all, and what this rank owns of the sum."""
+
+    step: int
+    whole: int
+    own: int
+
+
 class _Rank:
     """A rank of one stage: what its steps have, and what there is at each moment of a minibatch.
 
@@ -209,71 +217,36 @@ class _Rank:
         self._recomputes = isinstance(strategy, Pipeline) and strategy.recompute in (True, "full")
         self._stage = strategy.stage if isinstance(strategy, Sharded) else 0
         self._overlaps = isinstance(strategy, Sharded) and strategy.overlap is not False
-        seen = dict.fromkeys(t for chunk in steps.values() for step in chunk for t in step.tensors())
-        own = self._own(strategy, replicas, model, seen)
-        self._fixed: list[Part] = []
-        self._whole: dict[int, list[int]] = {}  # gradients of each step of a chunk; the loss has none
-        self._shares: dict[int, list[int]] = {}  # of them, what the rank owns
+        first: dict[Any, tuple[int, int]] = {}  # the chunk and step that a tensor belongs to
         for chunk, of_chunk in steps.items():
-            self._whole[chunk], self._shares[chunk] = [], []
-            for step in of_chunk:
-                new = [tensor for tensor in step.tensors() if tensor in seen]  # a tied one belongs to the first step
-                for tensor in new:
-                    del seen[tensor]
-                held = own if self._stage == 3 else {}
-                weights = sum(held.get(tensor, tensor.size) * tensor.dtype.itemsize for tensor in new)
-                trained = [tensor for tensor in new if tensor in state]
-                states = sum(own.get(p, p.size) * state[p] for p in trained)
-                self._fixed += [Part(step.name, "weights", weights), Part(step.name, "optimizer", states)]
-                self._whole[chunk].append(sum(p.data.nbytes for p in trained))
-                self._shares[chunk].append(sum(own.get(p, p.size) * p.dtype.itemsize for p in trained))
+            for i, step in enumerate(of_chunk):
+                first = dict.fromkeys(step.tensors(), (chunk, i)) | first
+        groups = _groups(strategy, model) if isinstance(strategy, Sharded) else []
+        own = {p: count for group in groups for p, count in _owned(group, replicas).items()}
+        self._fixed: list[Part] = []
+        self._gradients = {chunk: [0] * (len(of_chunk) + 1) for chunk, of_chunk in steps.items()}  # the loss has none
+        for tensor, (chunk, i) in first.items():
+            name, numbers = steps[chunk][i].name, own.get(tensor, tensor.size)
+            weights = (numbers if self._stage == 3 else tensor.size) * tensor.dtype.itemsize
+            self._fixed += [Part(name, "weights", weights), Part(name, "optimizer", numbers * state.get(tensor, 0))]
+            self._gradients[chunk][i] += tensor.data.nbytes if tensor in state else 0
+        self._buckets = [
+            [_Share(first[p][1], p.data.nbytes, own[p] * p.dtype.itemsize) for p in group]
+            for group in groups
+            if group[0] in state
+        ]
         self._unit_of, self._memory, self._unit_bytes = self._units(model) if self._stage == 3 else ([], 0, [])
-
-    def _own(self, strategy: Strategy, replicas: int, model: Module, held: Mapping[Any, None]) -> dict[Any, int]:
-        """How many numbers the first replica owns of each parameter that the replicas share out; sets the buckets."""
-        groups: Sequence[Sequence[Parameter]] = []
-        if isinstance(strategy, Sharded):
-            trained = [p for p in model.parameters() if p.requires_grad]
-            is_flat = strategy.stage < 3
-            groups = fill(trained, strategy.bucket_mb * 1e6) if is_flat else [g.parameters for g in _layouts(model)]
-        own: dict[Any, int] = {}
-        for group in groups:
-            mine = split(range(sum(p.size for p in group)), replicas)[0]
-            of_group = shards_of([p.shape for p in group], mine.start, mine.stop)
-            own |= {p: shard.stop - shard.start for p, shard in zip(group, of_group, strict=True)}
-        self._largest = max((sum(p.data.nbytes for p in group) for group in groups), default=0)
-        return own
 
     def _units(self, model: Module) -> tuple[list[int], int, list[int]]:
         """The unit of each step and of the loss, the memory for the weights of one, and the weights of each."""
         (of_chunk,) = self._steps.values()
         unit_of = [0, *accumulate(step.is_end for step in of_chunk)]
-        unit_of[-1] = unit_of[-2]  # the loss
         layouts = _layouts(model)
         weights = [0] * (unit_of[-1] + 1)
         for layout in layouts:
             for unit in layout.users:
                 weights[unit] += sum(p.data.nbytes for p in layout.parameters)
         return unit_of, places_of(layouts)[0], weights
-
-    def _gathered(self, step: int, towards: int) -> list[Part]:
-        """The weights that stage 3 has gathered for this step, and those that travel for the next unit."""
-        if self._stage < 3:
-            return []
-        unit = self._unit_of[step]
-        after = min(unit + towards, len(self._unit_bytes) - 1)  # at the end of forward, the last unit's again
-        travelling = self._unit_bytes[after] if self._overlaps and after >= 0 else 0
-        return [Part(GATHERED, "buffers", self._memory + travelling)]
-
-    def _buckets(self, chunk: int, step: int) -> list[Part]:
-        """Gradients on their way to those who own them, when the last backward has come down to this step."""
-        whole = self._whole[chunk]
-        if self._stage == 3:
-            last = self._unit_of[step] + self._overlaps  # and those of the unit before
-            nbytes = sum(n for n, unit in zip(whole, self._unit_of, strict=False) if self._unit_of[step] <= unit <= last)
-        else:
-            nbytes = min(sum(whole[step:]), self._largest * (IN_FLIGHT if self._overlaps else 1))
-        return [Part(BUCKETS, "buffers", nbytes)]
 
     def peak(self) -> NodeMemory:
         """What there is when there is most."""
@@ -287,33 +260,99 @@ class _Rank:
 
     def _moments(self) -> Iterator[_Moment]:
         """What there is after each forward pass and after each step of a backward pass, and at the update."""
-        alive: dict[tuple[int, int], tuple[int, Sequence[int]]] = {}  # by micro-batch and chunk
+        alive: dict[tuple[int, int], list[tuple[int, Sequence[int]]]] = {}  # by micro-batch and chunk
         deferred: dict[tuple[int, int], int] = {}
         gradients: dict[int, Sequence[int]] = {}  # by chunk, from earlier micro-batches
         for action in self._actions:
             chunk, key = action.chunk, (action.micro_batch, action.chunk)
-            kept, whole = self._kept[self._samples[action.micro_batch]][chunk], self._whole[chunk]
+            kept, last = self._kept[self._samples[action.micro_batch]][chunk], len(self._steps[chunk]) - 1
             alive.pop(key, None)
-            here, rest = [*alive.values()], [Part(DEFERRED, "activations", sum(deferred.values()))]
+            received, rest = (chunk, [kept.received]), [Part(DEFERRED, "activations", sum(deferred.values()))]
+            others = [*chain(*alive.values()), received]
             if action.kind == "F":
-                for i in range(len(kept.steps)) if self._stage == 3 else [len(kept.steps) - 1]:
-                    now = [*here, (chunk, kept.steps[: i + 1])]
+                for i in range(last + 2) if self._stage == 3 else [last + 1]:
+                    now = [*others, (chunk, kept.steps[: i + 1])]
                     yield _Moment("forward", now, [*gradients.items()], rest + self._gathered(i, +1))
-                alive[key] = chunk, [kept.input] if self._recomputes else kept.steps
-                continue
-            is_scattered, before = self._stage >= 2 and action == self._last[chunk], gradients.get(chunk)
-            after = self._shares[chunk] if is_scattered else whole
-            others = [each for each in gradients.items() if each[0] != chunk]
-            for i in reversed(range(len(kept.steps)) if action.kind != "W" else ()):
-                mine = [*(before or [0] * i)[:i], *after[i:]]
-                buffers = self._gathered(i, -1) + (self._buckets(chunk, i) if is_scattered else [])
-                yield _Moment("backward", [*here, (chunk, kept.steps[:i])], [*others, (chunk, mine)], rest + buffers)
-            if action.kind == "I":
-                deferred[key] = kept.deferred
+                alive[key] = [(chunk, [kept.input])] if self._recomputes else [received, (chunk, kept.steps)]
+            elif action.kind in "BI":
+                before = gradients.pop(chunk, None)
+                for i in reversed(range(last + 3)):
+                    is_last = action == self._last[chunk]
+                    now, buffers = [*others, (chunk, kept.steps[:i])], rest + self._gathered(min(i, last + 1), -1)
+                    end = next((end for end in kept.outputs if end >= min(i, last)), None)
+                    if end is not None:  # backward holds the output of a graph, and the gradient of that
+                        now.append((chunk, [kept.outputs[end] * (i <= end)]))
+                        buffers.append(Part(MESSAGES, "buffers", kept.outputs[end]))
+                    if i == 0 or i - 1 in kept.outputs:  # ... and the gradient of its input
+                        buffers.append(Part(MESSAGES, "buffers", kept.outputs.get(i - 1, kept.input)))
+                    if i in kept.again:
+                        mine = self._computed(chunk, i + 1, before, is_last, is_between=True)
+                        recomputed = [*now, (chunk, [0] * i + [kept.again[i]])]
+                        yield _Moment("backward", recomputed, [*gradients.items(), (chunk, mine)], buffers)
+                    mine = self._computed(chunk, i, before, is_last)
+                    yield _Moment("backward", now, [*gradients.items(), (chunk, mine)], buffers)
+                if action.kind == "B":
+                    gradients[chunk] = self._gradients[chunk]
+                else:
+                    deferred[key] = kept.deferred
+                    gradients |= {} if before is None else {chunk: before}
             else:
-                deferred.pop(key, None)
-                gradients[chunk] = after
-        yield _Moment("update", [], [*gradients.items()], [])
+                del deferred[key]
+                gradients[chunk] = self._gradients[chunk]
+        own = [sum(share.own for share in chain(*self._buckets) if share.step == i) for i in range(last + 1)]
+        yield _Moment("update", [], [(0, own)] if self._stage >= 2 else [*gradients.items()], [])
+
+    def _computed(
+        self, chunk: int, step: int, before: Sequence[int] | None, is_last: bool, is_between: bool = False
+    ) -> list[int]:
+        """Gradients when backward has come down to this step, with those from earlier micro-batches.
+
+        In the last micro-batch buckets are scattered as soon as they are complete. The order within a step is unknown:
+        of the buckets that it completes, one may have waited for it, and the largest one may be on its way.
+        """
+        whole = self._gradients[chunk]
+        numbers = [0] * step + whole[step:] if before is None else [*before]
+        if not is_last or not self._stage:
+            return numbers
+        done = [bucket for bucket in self._buckets if all(share.step >= step for share in bucket)]
+        here = [bucket for bucket in done if any(share.step == step for share in bucket) and not is_between]
+        travelling = done[-IN_FLIGHT:] if self._overlaps else []
+        if self._stage == 1:
+            for share in chain(*travelling):
+                numbers[share.step] += share.own
+            return numbers
+        travelling += [bucket for bucket in here if any(share.step > step for share in bucket)][:1]
+        travelling += sorted(here, key=_size)[-1:]
+        for bucket in done:
+            for share in bucket if bucket not in travelling else ():
+                numbers[share.step] += share.own - share.whole
+        return numbers
+
+    def _gathered(self, step: int, towards: int) -> list[Part]:
+        """The weights that stage 3 has gathered for this step, and those that travel for the next unit."""
+        if self._stage < 3:
+            return []
+        after = min(self._unit_of[step] + towards, len(self._unit_bytes) - 1)  # after the last one, backward begins
+        travelling = self._unit_bytes[after] if self._overlaps and after >= 0 else 0
+        return [Part(GATHERED, "buffers", self._memory + travelling)]
+
+
+def _size(bucket: Sequence[_Share]) -> int:
+    return sum(share.whole for share in bucket)
+
+
+def _groups(strategy: Sharded, model: Module) -> list[list[Parameter]]:
+    """The parameters of each vector that the replicas share out, the last layer's first."""
+    if strategy.stage == 3:
+        return [layout.parameters for layout in _layouts(model)]
+    return fill([p for p in model.parameters() if p.requires_grad], strategy.bucket_mb * 1e6)
+
+
+def _owned(group: Sequence[Parameter], replicas: int) -> dict[Parameter, int]:
+    """How many numbers the first replica owns of each parameter of a group."""
+    own = split(range(sum(parameter.size for parameter in group)), replicas)[0]
+    shards = shards_of([parameter.shape for parameter in group], own.start, own.stop)
+    return {parameter: shard.stop - shard.start for parameter, shard in zip(group, shards, strict=True)}
 
 
 def _layouts(model: Module) -> list[Layout]:

@@ -34,12 +34,14 @@ class Step(NamedTuple):
     run      computes its output
     stages   of the model
     is_end   whether the graph ends here: the next step begins with leaves
+    again    computes the output in backward, if that is to be done; None: the graph is kept
     """
 
     name: str
     run: Callable[[Any], Any]
     stages: Sequence[Stage]
     is_end: bool
+    again: Callable[[Any], Any] | None = None
 
     def tensors(self) -> list[Any]:
         """Its parameters and buffers, each once."""
@@ -47,18 +49,24 @@ class Step(NamedTuple):
 
     def kind(self) -> Any:
         """As `Stage.kind`."""
-        return [stage.kind() for stage in self.stages], self.is_end, getattr(self.run, "func", None)
+        return [stage.kind() for stage in self.stages], self.is_end, self.again is None
 
 
 class Kept(NamedTuple):
     """What a chunk of the model keeps of a micro-batch, in bytes.
 
-    steps     by each of its steps, and by the loss; what was received belongs to the first
+    steps     by each of its steps, and by the loss
+    outputs   of the steps where the graph ends
+    again     what there is besides while backward computes a step again
+    received  of the stage before, until backward is done
     input     what the chunk began with; 0 for samples
-    deferred  what is left of it between I and W, where the schedule has them
+    deferred  what is left of all that between I and W, where the schedule has them
     """
 
     steps: list[int]
+    outputs: dict[int, int]
+    again: dict[int, int]
+    received: int
     input: int
     deferred: int
 
@@ -72,8 +80,9 @@ def whole(model: Module, is_unit_by_unit: bool) -> list[Step]:
         return [Step(type(model).__name__, model, [Stage(model, model)], False)]
     forward: Any = vars(model).get("forward")
     if isinstance(forward, CheckpointedForward):
-        return [_segment(model, stages[a:b], a, again, is_unit_by_unit) for a, b, again in forward.segments]
-    ends = {unit.first + len(unit.stages) - 1 for unit in units_of(stages)} if is_unit_by_unit else set()
+        last = len(stages) if is_unit_by_unit else 0
+        return [_segment(model, stages[a:b], a, again, b < last) for a, b, again in forward.segments]
+    ends = {unit.first + len(unit.stages) - 1 for unit in units_of(stages)[:-1]} if is_unit_by_unit else set()
     names = names_in(model)
     return [Step(name_of(each, names), each, [each], i in ends) for i, each in enumerate(stages)]
 
@@ -82,13 +91,14 @@ def _segment(model: Module, stages: Sequence[Stage], first: int, recomputed: boo
     names = names_in(model)
     ends = dict.fromkeys(name_of(each, names) for each in (stages[0], stages[-1]))
     run = partial(run_stages, stages, first=first)
-    return Step(" to ".join(ends), partial(checkpoint, run) if recomputed else run, stages, is_end)
+    again = run if recomputed else None
+    return Step(" to ".join(ends), partial(checkpoint, run) if recomputed else run, stages, is_end, again)
 
 
-def chunk(model: Module, stages: Sequence[Stage]) -> list[Step]:
-    """The steps of a chunk of a pipeline, whose graph ends with it."""
+def chunk(model: Module, stages: Sequence[Stage], is_last: bool) -> list[Step]:
+    """The steps of a chunk of a pipeline, whose graph ends with it, or with the loss."""
     names = names_in(model)
-    return [Step(name_of(each, names), each, [each], each is stages[-1]) for each in stages]
+    return [Step(name_of(each, names), each, [each], each is stages[-1] and not is_last) for each in stages]
 
 
 def kept(
@@ -112,25 +122,35 @@ def kept(
             arrays = KeptArrays(left_out)
         received = _size(arrays.new(inputs))
         of_steps: list[int] = []
+        outputs: dict[int, int] = {}
+        again: dict[int, int] = {}
         kinds: list[Any] = []
-        for step in steps:
+        for i, step in enumerate(steps):
             kinds.append((step.kind(), [(each.shape, each.dtype) for each in _tensors(x)]))
             if not defer and len(kinds) > 2 and kinds[-1] == kinds[-2] == kinds[-3]:
                 of_steps.append(of_steps[-1])
+                for sizes in (outputs, again):
+                    sizes |= {i: sizes[i - 1]} if i - 1 in sizes else {}
                 continue
-            output = step.run(x)
-            x, _ = separate(output) if step.is_end else (output, None)
+            if step.again is not None:
+                again[i] = _size(KeptArrays([x, *left_out]).new(_tensors(step.again(x))))
+            output = x = step.run(x)
+            if step is chunks[-1][-1] and step.again is not None:  # the model's output is there a second time
+                again[i] += _size([each.data for each in _tensors(x)])
+            if step.is_end:
+                x, leaves = separate(output)
+                outputs[i] = sum(leaf.data.nbytes for leaf in leaves)
             of_steps.append(_size(arrays.new(tensors_of(output) if step.is_end else nodes_of(output))))
         if number == len(chunks) - 1:
             output = mean_loss(job.loss, output, y, of_shard) * 1.0  # the share of the minibatch
             of_steps.append(_size(arrays.new(nodes_of(output))))
         else:
             of_steps.append(0)
-        of_steps[0] += received
         rest = None
         if defer and (outputs := [tensor for tensor in tensors_of(output) if tensor.requires_grad]):
             rest = backward(outputs, [shapes.empty(each.shape, each.dtype) for each in outputs], defer=True)
-        found.append(Kept(of_steps, _size([each.data for each in inputs]), 0 if rest is None else rest.nbytes))
+        given = sum(each.data.nbytes for each in inputs)
+        found.append(Kept(of_steps, outputs, again, received, given, 0 if rest is None else rest.nbytes))
     return found
 
 
