@@ -85,6 +85,8 @@ class ScatteredGradients(GradientBuckets):
         """Begin to sum bucket i, when at most one other still travels."""
         group, bucket = self._groups[i], self.buckets[i]
         self._used += [parameter.grad is not None for parameter in bucket]
+        while len(self._travelling) >= IN_FLIGHT:
+            self._arrive()
         is_hidden = self.overlap and i < len(self.buckets) - 1  # the last one begins when backward is done
         is_over = self._stage == 3 and not is_hidden  # its weights are not needed again, and give it their memory
         memory = group.weights if is_over and group.weights.size else None
@@ -96,8 +98,6 @@ class ScatteredGradients(GradientBuckets):
         else:
             for parameter in bucket:
                 parameter.grad = None
-        while len(self._travelling) >= IN_FLIGHT:
-            self._arrive()
         wait = self._begin(self.comm, whole, f"bucket {i}", is_hidden)
         self._travelling.append((group, whole if self._stage == 1 else None, wait))
 
