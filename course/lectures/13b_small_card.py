@@ -150,8 +150,8 @@ table(
     rows,
     "bytes that a block keeps: counted in live arrays, in parentheses by formula; paper: by formula, nothing recomputed",
 )
-say(f"The counts exceed the formula by exactly {off[0]:g} bytes a position, the statistics of two layer norms, which "
-    "the paper leaves out as well." if len(set(off)) == 1 else f"The counts exceed it by {off}.")  # fmt: skip
+say(f"The counts exceed the formula by {off[0]:g} bytes a position, the statistics of two layer norms, which the paper "
+    "leaves out as well." if np.ptp(off) < 1e-9 else f"The counts exceed the formula by {off} bytes a position.")  # fmt: skip
 
 # %% [markdown]
 # The matrices grow with $s^2$, and little computing makes them. So *selective recomputation* computes only them again:
@@ -165,6 +165,15 @@ guess_flops = guess("How many more operations does a step of the GPT above take 
 
 
 # %%
+def of_core(b, s, h):
+    return 4 * b * s**2 * h  # two products
+
+
+def of_forward(b, s, h, layers, words):
+    return layers * (24 * b * s * h**2 + of_core(b, s, h)) + 2 * b * s * h * words
+
+
+# %% source_hidden=true
 def operations(recompute, tokens, **shape):
     """Of forward and of backward, counted by minidl's kernels."""
     random.manual_seed(0)
@@ -176,15 +185,6 @@ def operations(recompute, tokens, **shape):
     return np.array([ahead.flops, back.flops])
 
 
-def of_core(b, s, h):
-    return 4 * b * s**2 * h  # two products
-
-
-def of_forward(b, s, h, layers, words):
-    return layers * (24 * b * s * h**2 + of_core(b, s, h)) + 2 * b * s * h * words
-
-
-# %% source_hidden=true
 b, s, h, layers = 2, 120, 96, 3
 tokens = np.arange(b * s).reshape(b, s) % 12
 counts = {way: operations(way, tokens, n_layer=layers, n_embd=h, n_head=4, vocab_size=12)
@@ -251,9 +251,9 @@ table(["model", "more by the paper's formulas", "more for one more core", "ratio
 
 
 # %% source_hidden=true
-SPEED, LINK, HOST = 1e14, 16e9, 1e11
+SPEED, LINK, HOST, CARD_MEMORY = 1e14, 16e9, 1e11, 1e12
 say(f"We assume a device of {SPEED:.0e} operations a second, a link of {LINK / 1e9:g} GB/s in each direction, and a host "
-    f"that reads and writes its memory at {HOST / 1e9:g} GB/s.")  # fmt: skip
+    f"that reads and writes its memory at {HOST / 1e9:g} GB/s (the device: {CARD_MEMORY / 1e9:,g} GB/s).")  # fmt: skip
 
 # %% [markdown]
 # ### Build it: when to fetch
@@ -280,24 +280,27 @@ def schedule(compute, fetch, room, order=None):
 
 
 # %% [markdown]
-# Is it the best? We draw the times of 6 units at random and try all 720 orders of fetching.
+# Is this the best? We try all 720 orders of fetching 6 units, with equal times and with times drawn at random.
 
 # %% source_hidden=true
 generator = np.random.default_rng(0)
-worse = {}
-for room in (1, 2, 3, 6):
-    for _ in range(8):
-        compute, fetch = generator.uniform(0.5, 2, (2, 6))
-        best = min(schedule(compute, fetch, room, order)[0][-1] for order in permutations(range(6)))
-        worse.setdefault(room, []).append(schedule(compute, fetch, room)[0][-1] / best - 1)
+longer = {}
+for kind, low in (("equal units", 1), ("unequal units", 0.25)):
+    for room in (1, 2, 3, 6):
+        for _ in range(8):
+            scale = generator.uniform(0.5, 2, (2, 1))
+            compute, fetch = scale * generator.uniform(low, 1, (2, 6))
+            best = min(schedule(compute, fetch, room, order)[0][-1] for order in permutations(range(6)))
+            longer.setdefault((kind, room), []).append(schedule(compute, fetch, room)[0][-1] / best - 1)
 table(
-    ["room for so many units", *worse],
-    [["longer than the best, at most", *(f"{max(each):.1%}" for each in worse.values())]],
-    "formula: the order of computing against all orders, 8 draws each",
+    ["room for so many units", "1", "2", "3", "6"],
+    [[kind, *(f"{max(longer[kind, room]):.1%}" for room in (1, 2, 3, 6))] for kind in ("equal units", "unequal units")],
+    "formula: how much longer fetching in the order of computing takes than the best of all orders, the worst of 8 draws",
 )
 
 # %% [markdown]
-# In the order of computing, as early as possible: no order is faster. How much room does that take?
+# For equal units, such as the blocks of a GPT, no order is faster than that of computing. (For unequal ones another
+# order can be a little faster if there is little room. With room for all, none is.) How much room does it take?
 
 # %%
 guess_room = guess("Six equal units, and fetching takes less long than computing. From which room on is it as fast as "
@@ -378,9 +381,9 @@ def train(way, link=1e9, steps=3):
     return parallel.train(job, OFFLOAD[way], 1, cluster.Simulation(node=cluster.Node(DEVICE, np.inf), memory=memory))
 
 
-def steps_of(report):
-    """When the steps begin, and the last one ends."""
-    return [e.start for e in report.trace.events if e.kind == "compute" and e.label == "data"] or None
+def starts_of(report):
+    """When the steps begin; the last number is when the last one ends."""
+    return sorted({e.start for e in report.trace.events if e.rank == 0 and e.label == "data"})
 
 
 # %%
@@ -413,12 +416,364 @@ table(
 
 # %% source_hidden=true
 digests = {train(way).digests[0] for way in PROMISED}
-print("same bits:", len(digests) == 1)
+say(f"(Weights at the end of training: {'the same to the bit' if len(digests) == 1 else 'not the same'}.)")
+TITLES = {"optimizer": "ZeRO-Offload", "delayed": "ZeRO-Offload, the update delayed (see below)", "all": "all"}
 with style.applied():
-    figure, places = style.new_figure(9.5, 4.6, columns=1, heights=(1, 1, 1))
-    end = 0
-    for axes, way in zip(places, ("optimizer", "delayed", "all"), strict=True):
-        begin = steps_of(train(way))
-        two_tiers.draw(axes, two_tiers.spans_of(train(way).trace, begin[0], begin[2]))
-    style.label_source(figure, "simulated")
-see(figure, "todo")
+    figure, places = style.new_figure(9.5, 5.2, heights=(1, 1, 1))
+    begins = {way: starts_of(train(way)) for way in TITLES}
+    end = max(begin[2] - begin[0] for begin in begins.values())
+    for axes, (way, begin) in zip(places, begins.items(), strict=True):
+        two_tiers.draw(axes, two_tiers.spans_of(train(way).trace, begin[0], begin[2]), end=end)
+        axes.set_title(TITLES[way], fontsize=9)
+    style.label_source(figure, "simulated", f"two steps; link of 1 GB/s, host {1 / SLOW_HOST:g} times slower")
+see(figure, "two steps each: forward (blue), backward (green), fetches (orange), gradients (vermilion), updates "
+            "(purple). Gradients go to the host while backward computes, except for the last. In ZeRO-Offload the "
+            "device then waits for the update and for all new weights. With everything on the host, these are fetched "
+            "unit by unit while the device computes. Its device waits for the first unit, and between forward and "
+            "backward, where the last unit is fetched again although it was just there.")  # fmt: skip
+
+# %% [markdown]
+# ### When is the link hidden?
+#
+# A unit of $\psi$ weights takes $2 \psi T / F$ seconds of forward, for $T$ positions on a device of $F$ operations a
+# second, and $2 \psi / B$ seconds to fetch over a link of $B$ bytes a second.
+
+# %%
+guess_hidden = guess("From how many positions a step on is fetching hidden behind forward, for a model of 2.65 billion "
+                     "weights with the device and the link above?", unit="positions")  # fmt: skip
+
+# %%
+hidden_from = SPEED / LINK
+
+# %% source_hidden=true
+say(f"{hidden_from:,.0f} (formula; your guess: {guess_hidden.against(round(hidden_from))}). $\\psi$ cancels: $T \\geq F / "
+    f"B$, **whatever the size of the model**. Our 8 texts have {SAMPLES * POSITIONS:,} positions. In backward twice as "
+    "much time goes by for each fetch and each gradient, so half as many suffice. A micro-batch of one text has too few: "
+    "then the link sets the pace.")  # fmt: skip
+
+# %% [markdown]
+# From `schedule` follows the time of a whole step, for units with forward $f$, backward $b$, a transfer $t$, and an
+# update $u$:
+
+
+# %%
+def step_seconds(way, f, b, t, u, batches=1):
+    """Of the device and its host. f, b, t: seconds of each unit; u: those of the update of all units."""
+    passes = [*f, *b[::-1]] * batches
+    if way == "all":  # each pass fetches the weights
+        computed, _ = schedule(passes, [*t, *t[::-1]] * batches, room=2)
+    else:
+        computed = list(accumulate(passes))
+    if way == "nothing":
+        return computed[-1] + u
+    sent = 0.0
+    for ready, seconds in zip(computed[-len(f) :], t[::-1], strict=True):  # gradients of the last micro-batch
+        sent = max(sent, ready) + seconds
+    return max(sent, u) + sum(t) if way == "delayed" else sent + u + (sum(t) if way == "optimizer" else 0)
+
+
+# %% source_hidden=true
+pairs = [*[LAYER] * UNITS, 10]
+sizes = [LAYER * width + width for width in pairs]
+f = [2 * BATCH * size / DEVICE for size in sizes]
+b = [2 * each if i else each for i, each in enumerate(f)]  # no gradient of the data is needed
+updates = [e.end - e.start for e in train("optimizer").trace.events if e.kind == "compute" and e.label == "update"]
+u = {way: max(updates) * (SLOW_HOST if way == "nothing" else 1) for way in OFFLOAD}
+LINKS = [1e8, 3e8, 1e9, 3e9, 1e10]
+simulated = {(way, link): np.diff(starts_of(train(way, link)))[1] for way, link in bar(
+    [(way, link) for way in OFFLOAD if way != "nothing" for link in LINKS], "simulating")}  # fmt: skip
+simulated |= {("nothing", link): np.diff(starts_of(train("nothing")))[1] for link in LINKS}
+alone = simulated["nothing", LINKS[0]]
+by_formula = {(way, link): step_seconds(way, f, b, [2 * size / link for size in sizes], u[way]) for way, link in simulated}
+with style.applied():
+    figure, (axes,) = style.new_figure(7, 3.4)
+    grid = np.geomspace(LINKS[0], LINKS[-1], 60)
+    for number, way in enumerate(("all", "optimizer", "delayed")):
+        line = [step_seconds(way, f, b, [2 * size / link for size in sizes], u[way]) / alone for link in grid]
+        axes.plot(grid / 1e9, line, color=style.SERIES[number], linestyle=style.DASHES[number], label=way)
+        axes.plot(np.array(LINKS) / 1e9, [simulated[way, link] / alone for link in LINKS], "os^"[number],
+                  color=style.SERIES[number])  # fmt: skip
+    axes.axvline(DEVICE / BATCH / 1e9, color="0.4", linewidth=0.8, linestyle=":")
+    axes.axhline(1, color="0.4", linewidth=0.8)
+    axes.set(xscale="log", yscale="log", xlabel="link (GB/s)", ylabel="step, relative to no offload")
+    axes.set_yticks([1, 2, 4, 8], ["1", "2", "4", "8"])
+    axes.minorticks_off()
+    axes.legend()
+    style.label_source(figure, ("simulated", "formula"), "points simulated, lines formula")
+off = max(abs(by_formula[case] / simulated[case] - 1) for case in simulated)
+see(figure, "with a slow link all three ways take as long as their transfers. From about the dotted line on, where B = F "
+            "/ T, 'all' has hidden its fetches, and only the update on the host is left. ZeRO-Offload also waits for "
+            "all new weights.")  # fmt: skip
+say(f"The formula is off by at most {off:.1%} (it leaves out what is no product).")
+
+# %% [markdown]
+# ## The late update, and how to break it
+#
+# While the host updates, the device could already compute the next step, with weights that lack this update. In
+# ZeRO-Offload this is the *delayed update*, in minidl `Offload("optimizer", delayed=True)`. Computing and updating then
+# hide each other, as in the middle picture. The price: every gradient is one update old, *staleness 1*
+# ([06a](06a_staleness.ipynb)).
+#
+# And three mistakes:
+#
+# - **Fetch too late:** when the unit before has computed. That is `room=1`.
+# - **Evict too early:** release units that are needed again soon, as minidl does between forward and backward.
+# - **Read too early:** the device does not wait for the new weights. It computes with new arrays and old ones, and which
+#   are old depends on the moment.
+#
+# The first two cost time:
+
+# %%
+f8, t8 = blocks(positions=8000, link=LINK, count=LAYERS)
+f1, t1 = blocks(positions=1000, link=LINK, count=LAYERS)
+
+
+def with_room(room, f, t, kept=0):
+    """Seconds of forward and backward; kept: units that stay from forward to backward."""
+    return schedule([*f, *(2 * each for each in f)], [*t, *[0] * kept, *t[kept:]], room)[0][-1]
+
+
+# %% source_hidden=true
+table(
+    ["", "8 texts at once", "1 text"],
+    [[words, *(f"{with_room(room, *costs, kept) / with_room(2, *costs):.2f}" for costs in ((f8, t8), (f1, t1)))]
+     for words, room, kept in (("as minidl does", 2, 0), ("fetch too late", 1, 0), ("the last two units kept", 2, 2))],
+    f"formula: forward and backward of the {LAYERS} blocks of the GPT, relative to what minidl does",
+)  # fmt: skip
+
+# %% [markdown]
+# The third costs nothing in time. What does it do to training? Here is a strategy in which a share of the arrays lacks
+# the last update: none (in time), all (delayed), or half of them at random (read too early).
+
+
+# %%
+@dataclass(frozen=True)
+class Late(parallel.Strategy):
+    """Training on one node; each array of weights lacks the last update with this probability."""
+
+    probability: float
+    timing: int = 0  # draws which arrays are late
+
+    def run(self, session):
+        generator = np.random.default_rng(self.timing)
+        for batch in session.batches():
+            new = session.weights()
+            if session.step:  # at the start of an epoch nothing is late
+                late = [np.full(p.size, generator.random() < self.probability) for p in session.parameters]
+                session.set_weights(np.where(np.concatenate(late), old, new))  # noqa: F821
+            session.zero_grad()
+            session.loss(batch).backward()
+            session.set_weights(new)
+            session.update()
+            old = new  # noqa: F841
+
+
+# %% source_hidden=true
+def learn(strategy, seed, lr):
+    job = parallel.Job(partial(nn.models.MLP, 64, 48, 10), data.digits, partial(optim.Adam, lr=lr), batch_size=64,
+                       epochs=3, seed=seed)  # fmt: skip
+    on = cluster.Simulation(memory=cluster.Memory()) if isinstance(strategy, parallel.Sharded) else "simulation"
+    return parallel.train(job, strategy, 1, on)
+
+
+# %%
+guess_read = guess("Half of the arrays are read too early. What gives it away?",
+                   READ := ["the loss after training", "a second run with the same seed", "nothing"])  # fmt: skip
+
+# %%
+SEEDS, RATES = range(10), (0.003, 0.03)
+WAYS = {"in time": Late(0), "delayed": Late(1), "read too early": Late(0.5), "read too early, again": Late(0.5, timing=1)}
+runs = {(way, seed, lr): learn(WAYS[way], seed, lr) for way, seed, lr in bar(
+    [(way, seed, lr) for way in WAYS for seed in SEEDS for lr in RATES], "training")}  # fmt: skip
+
+# %% source_hidden=true
+losses = {(way, lr): np.array([runs[way, seed, lr].history[-1]["test_loss"] for seed in SEEDS])
+          for way in WAYS for lr in RATES}  # fmt: skip
+rows = []
+for way in WAYS:
+    rows.append([way])
+    for lr in RATES:
+        these, more = losses[way, lr], losses[way, lr] - losses["in time", lr]
+        rows[-1].append(f"{these.mean():.3f} ± {these.std(ddof=1):.3f}")
+        rows[-1].append("" if way == "in time" else f"{more.mean():+.3f} ± {more.std(ddof=1) / len(SEEDS) ** 0.5:.3f}")
+table(
+    ["", *(words for lr in RATES for words in (f"loss, learning rate {lr:g}", "more than in time"))],
+    rows,
+    f"test loss of a perceptron on digits after 3 epochs by Adam, {len(SEEDS)} seeds: mean and standard deviation; the "
+    "same seed's difference, and the standard error of its mean",
+)
+lost = [losses[way, lr] - losses["in time", lr] for way in list(WAYS)[2:] for lr in RATES]
+seen = any(abs(more.mean()) > losses["in time", lr].std(ddof=1) for more, lr in zip(lost, RATES * 2, strict=True))
+differ = runs["read too early", 0, 0.003].digests != runs["read too early, again", 0, 0.003].digests
+answer = READ[0] if seen else READ[1] if differ else READ[2]
+library = learn(parallel.Sharded(2, offload=parallel.Offload(delayed=True)), 0, 0.003)
+say(f"Your guess: {guess_read.against(answer)}. minidl's delayed update and ours end with "
+    f"{'the same weights to the bit' if library.digests == runs['delayed', 0, 0.003].digests else 'other weights'}."
+    )  # fmt: skip
+
+# %% source_hidden=true
+worst = losses["delayed", RATES[1]] - losses["in time", RATES[1]]
+say(f"With delayed updates the loss at the learning rate {RATES[1]:g} is {worst.mean():.3f} higher, "
+    f"{worst.mean() / losses['in time', RATES[1]].mean():.0%} of it. A single run hardly shows it: from seed to seed the "
+    f"loss varies by {losses['in time', RATES[1]].std(ddof=1):.3f}.")  # fmt: skip
+
+# %% [markdown]
+# So a delayed update is no free gift: it changes training, and the more so the longer the steps. But it is the same in
+# every run. A read that comes too early is worse in this respect: it looks like a slightly bad seed, and no run can be
+# repeated. Offload without delay must not change a bit, so compare the weights with those of a run without offload. In
+# minidl's tests this is done for every way.
+#
+# ## The price list
+#
+# Which of all this do you try first? For the GPT above, the bytes on the device and the seconds of a step, with all
+# choices at once: four ways to offload, three ways to recompute, micro-batches of 8, 4, 2 or 1 text. The largest unit is
+# the embedding; what is on its way are a few units, as counted above.
+
+
+# %%
+UNIT = 2 * WORDS * WIDTH  # bytes of the largest unit's weights
+
+
+def activations(recompute, samples):
+    """Bytes at the end of forward or, with full recomputation, while a block is computed again."""
+    block = of_block(samples, POSITIONS, WIDTH, HEADS, 0 if recompute == "selective" else 2)
+    head = samples * POSITIONS * (2 * WORDS + 5 * WIDTH)  # the scores of all words; and the embedding
+    inputs = 2 * samples * POSITIONS * WIDTH
+    return LAYERS * inputs + max(block, head) if recompute == "full" else LAYERS * block + head
+
+
+def on_device(way, recompute, samples, texts=SAMPLES):
+    """Most bytes on the device; samples: texts of a micro-batch; texts: of a step."""
+    kept, summed = activations(recompute, samples), 2 * WEIGHTS * (samples < texts)  # gradients that stay
+    if way == "nothing":
+        last = of_block(samples, POSITIONS, WIDTH, HEADS, 2)  # the end of backward: all gradients, and one block
+        return 14 * WEIGHTS + max(kept + summed, 2 * WEIGHTS + last)
+    return kept + summed + (6 * UNIT if way == "all" else 2 * WEIGHTS + 3 * UNIT)
+
+
+def time_of(way, recompute, samples, texts=SAMPLES, link=LINK):
+    """Seconds of a step, as if the units were equal."""
+    forward = of_forward(samples, POSITIONS, WIDTH, LAYERS, WORDS)
+    again = {"nothing": 0, "selective": LAYERS * of_core(samples, POSITIONS, WIDTH), "full": forward}[recompute]
+    seconds = forward / SPEED, (2 * forward + again) / SPEED, 2 * WEIGHTS / link
+    update = 28 * WEIGHTS / (CARD_MEMORY if way == "nothing" else HOST)  # reads 16 bytes a weight, writes 12
+    return step_seconds(way, *([each / LAYERS] * LAYERS for each in seconds), update, texts // samples)
+
+
+# %% source_hidden=true
+RECOMPUTE, MICRO = ("nothing", "selective", "full"), (8, 4, 2, 1)
+OPTIONS = [(way, recompute, samples) for way in OFFLOAD for recompute in RECOMPUTE for samples in MICRO]
+NAMES = {"nothing": "no offload", "optimizer": "ZeRO-Offload", "delayed": "ZeRO-Offload, delayed", "all": "offload all"}
+
+
+def name_of(way, recompute, samples):
+    words = [NAMES[way]] * (way != "nothing") + [f"{recompute} recomputation"] * (recompute != "nothing")
+    words += [f"micro-batches of {samples}"] * (samples != SAMPLES)
+    return ", ".join(words) or "nothing"
+
+
+base = ("nothing", "nothing", SAMPLES)
+ladder = [base, *(("nothing", "nothing", samples) for samples in (4, 1)),
+          *(("nothing", recompute, SAMPLES) for recompute in RECOMPUTE[1:]),
+          *((way, "nothing", SAMPLES) for way in ("delayed", "optimizer", "all"))]  # fmt: skip
+OPERATIONS = {"nothing": 0, "selective": ours, "full": 1 / 3}
+OVER_LINK = {"nothing": lambda batches: 0, "optimizer": lambda batches: 4, "delayed": lambda batches: 4,
+             "all": lambda batches: 4 * batches + 2}  # fmt: skip
+chosen = sorted((option for option in OPTIONS if on_device(*option) <= CARD), key=lambda option: time_of(*option))
+without_delay = next(option for option in chosen if option[0] != "delayed")
+least = min(OPTIONS, key=lambda option: on_device(*option))
+rows = []
+for option in [*ladder, chosen[0], without_delay, least]:
+    way, recompute, samples = option
+    gigabytes, seconds = on_device(*option) / 1e9, time_of(*option)
+    mark = "**" if option in (chosen[0], without_delay) else ""
+    rows.append([f"{mark}{name_of(*option)}{mark}", f"{gigabytes:.1f}", "yes" if gigabytes * 1e9 <= CARD else "no",
+                 f"{seconds / time_of(*base):.2f}", f"{OPERATIONS[recompute]:.0%}",
+                 f"{OVER_LINK[way](SAMPLES // samples) * WEIGHTS / 1e9:.1f}",
+                 "yes" if way == "delayed" else "no"])  # fmt: skip
+table(
+    ["", "GB on the device", "fits", "time of a step", "more operations", "GB over the link", "changes training"],
+    rows,
+    f"formula; time relative to nothing, which takes {time_of(*base):.2f} s if it fits. Above: one change alone. The "
+    "last three: the fastest that fits, the fastest that fits and changes nothing, and the one with fewest bytes",
+)
+off = max(abs(activations(way, SAMPLES) / held(way).by_component["activations"] - 1) for way in ("nothing", "selective"))
+say(f"Of {len(OPTIONS)} combinations, {len(chosen)} fit, and {sum(way == 'nothing' for way, *_ in chosen)} of these "
+    f"without offload. (The formula of activations is off by {off:.2%} from what minidl predicts.)")  # fmt: skip
+
+# %% [markdown]
+# Turn it: the card, the link and the number of texts a step.
+
+
+# %% source_hidden=true
+def price(axes, gigabytes, gigabytes_a_second, texts):
+    places = {option: (on_device(*option, texts) / 1e9, time_of(*option, texts, gigabytes_a_second * 1e9))
+              for option in OPTIONS}  # fmt: skip
+    for number, way in enumerate(OFFLOAD):
+        for recompute, size in zip(RECOMPUTE, (22, 45, 80), strict=True):
+            x, y = zip(*(place for option, place in places.items() if option[:2] == (way, recompute)), strict=True)
+            axes.scatter(x, y, s=size, marker="osD^"[number], facecolor=style.SERIES[number], edgecolor="white",
+                         linewidth=0.5, label=NAMES[way] if recompute == "nothing" else None)  # fmt: skip
+    axes.axvline(gigabytes, color="0.2", linestyle="--", linewidth=1, label="card")
+    if fitting := [option for option in OPTIONS if places[option][0] <= gigabytes]:
+        best = min(fitting, key=lambda option: places[option][1])
+        axes.scatter(*places[best], s=190, facecolor="none", edgecolor="black", linewidth=1.3)
+        axes.set_title(f"circle: {name_of(*best)}", fontsize=8, loc="right")
+    axes.set(xlabel="GB on the device", ylabel="seconds a step", xscale="log", ylim=(0, None))
+    axes.set_xticks([4, 8, 16, 32, 64], ["4", "8", "16", "32", "64"])
+    axes.minorticks_off()
+    axes.legend(fontsize=7)
+
+
+explore(
+    price,
+    "each point is a combination: its shape is the way to offload, larger points recompute more, and the four points of "
+    "a kind are micro-batches of 8, 4, 2 and 1 text. Points on the left of the dashed line fit; the circle is around the "
+    "fastest of them.",
+    gigabytes=[32, 8, 12, 16, 24, 40, 48, 80],
+    gigabytes_a_second=[16, 4, 32, 64, 450],
+    texts=[8, 16, 64],
+    multiples=[{}, {"gigabytes": 48}, {"gigabytes_a_second": 64}, {"texts": 64}],
+    height=3.3,
+    shared=False,
+    source="formula",
+)
+
+# %% [markdown]
+# ## What the papers report
+#
+# **Ren et al. (2021)**, ZeRO-Offload (arXiv:2101.06840), train models of more than 13 billion weights on a single GPU,
+# ten times as large as with PyTorch alone. On a V100, 10 billion weights run at 40 TFLOP/s. PyTorch alone reaches 30
+# with 1.4 billion, the largest that fits. With model parallelism, 70 billion weights fit on 16 GPUs. A tutorial of
+# DeepSpeed, which has their program, trains 10 billion weights on a V100 of 32 GB, with full recomputation and 10 texts
+# a step.
+
+# %% source_hidden=true
+say(f"The formula agrees: 13 billion weights of 2 bytes are {2 * 13:g} GB, and 1.4 billion of 16 bytes {16 * 1.4:g} GB. At "
+    f"40 TFLOP/s, a link of {LINK / 1e9:g} GB/s would be hidden from {4e13 / LINK:,.0f} positions on.")  # fmt: skip
+
+# %% [markdown]
+# **Korthikanti et al. (2022)** report that selective recomputation, together with tensor and sequence parallelism
+# ([10a](10a_dividing_a_layer.ipynb)), needs a fifth of the memory for activations, and more than 90 % less time for
+# computing again than full recomputation.
+#
+# ## The answer
+#
+# See what is too large. Against the activations, try micro-batches first: they cost no operations, and no time while
+# each of them is large enough for the device, and for the link. Then selective recomputation, for a few per cent; then
+# full, for a third. Against the state, nothing of this helps: on one node it has to go elsewhere. ZeRO-Offload keeps 2
+# bytes a weight on the device, offload of all keeps a few units. Their price is the time of transfers and of the host's
+# update, unless computing hides it. Whether the fetches are hidden depends on positions a step, not on the size of the
+# model. The delayed update hides most, and is the only one of these that changes the result.
+#
+# ## To the exercises
+#
+# [Exercises of chapter 13](../exercises/13_memory/13_memory.ipynb): after this page you can write `checkpoints` and
+# `fetch_schedule`.
+#
+# **Three questions to argue about**
+#
+# 1. You may spend money on a faster link, or on a host with faster memory. What would you look at in the timeline before
+#    you decide?
+# 2. A step has 64 micro-batches. How often do the two kinds of offload use the link, and which would you choose?
+# 3. The delayed update loses most at a large learning rate. When in training would you switch it on?
