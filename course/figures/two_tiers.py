@@ -1,4 +1,4 @@
-"""A device that computes with what its host keeps: when it computes, what travels over the link, when the host works."""
+"""A device that computes with what its host keeps: when it computes, when the link transfers, when the host updates."""
 
 from __future__ import annotations
 

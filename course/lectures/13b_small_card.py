@@ -25,10 +25,10 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from course.figures import two_tiers
+from course.figures.live_memory import kept_bytes
 from course.figures.page import say, see, table
 from course.figures.two_tiers import Span
 from minidl import Tensor, cluster, data, kernels, nn, optim, parallel, random
-from minidl.kept_arrays import kept_bytes
 from minidl.parallel.memory import predicted
 from minidl.plots import style, treemap
 
@@ -94,8 +94,8 @@ see(
 # %% source_hidden=true
 alive = {k: k + -(-LAYERS // k) for k in range(1, LAYERS + 1)}
 fewest = min(alive, key=alive.get)
-say(f"With $n = {LAYERS}$ layers, {fewest} segments are best: {alive[fewest]} activations instead of {LAYERS} (formula; "
-    f"in general about $2 \\sqrt{{n}}$, here {2 * LAYERS**0.5:.1f}). With 1 segment or {LAYERS} nothing is "
+say(f"With $n = {LAYERS}$ layers, {fewest} segments are best: {alive[fewest]} activations instead of {LAYERS} "
+    f"(formula; in general about $2 \\sqrt{{n}}$, here {2 * LAYERS**0.5:.1f}). With 1 segment or {LAYERS} nothing is "
     "won.")  # fmt: skip
 
 # %% [markdown]
@@ -148,10 +148,11 @@ for b, s, h, a in ((2, 60, 96, 4), (3, 100, 48, 6), (1, 250, 96, 8)):
 table(
     ["texts b", "positions s", "features h", "heads a", "minidl", "minidl, selective", "paper"],
     rows,
-    "bytes that a block keeps: counted in live arrays, in parentheses by formula; paper: by formula, nothing recomputed",
+    "bytes that a block keeps: counted in live arrays, in parentheses by formula; paper: formula, nothing recomputed",
 )
+assert np.ptp(off) < 1e-9
 say(f"The counts exceed the formula by {off[0]:g} bytes a position, the statistics of two layer norms, which the paper "
-    "leaves out as well." if np.ptp(off) < 1e-9 else f"The counts exceed the formula by {off} bytes a position.")  # fmt: skip
+    "leaves out as well.")  # fmt: skip
 
 # %% [markdown]
 # The matrices grow with $s^2$, and little computing makes them. So *selective recomputation* computes only them again:
@@ -161,7 +162,7 @@ say(f"The counts exceed the formula by {off[0]:g} bytes a position, the statisti
 
 # %%
 guess_flops = guess("How many more operations does a step of the GPT above take with selective recomputation?",
-                    FLOPS := ["half a percent", "2 %", "8 %", "33 %"])  # fmt: skip
+                    list(FLOPS := {"0.5 %": 0.005, "2 %": 0.02, "8 %": 0.08, "33 %": 0.33}))  # fmt: skip
 
 
 # %%
@@ -197,18 +198,17 @@ table(
     [[way, *(f"{each:,}" for each in counts[way]), f"{extra.get(way, 0):,}", formula] for way, formula in (
         ("nothing", ""), ("selective", f"{layers * of_core(b, s, h):,} and softmax"), ("full", f"{forward:,}, norms, "
         "softmax, GELU ..."))],
-    f"operations of a GPT of {layers} blocks, {h} features, {b} texts of {s} positions; counted. Formula: products only",
+    f"operations of a GPT of {layers} blocks, {h} features, {b} texts of {s} positions, counted; formula: the products",
 )  # fmt: skip
-nearest = min(FLOPS, key=lambda words: abs(np.log(100 * ours / {"half a percent": 0.5}.get(words, float(
-    words.split()[0].replace("half", "1"))))))  # fmt: skip
-same = extra["full"] == counts["nothing"][0] - b * s * 12
-say(f"For the GPT above the formula gives **{ours:.1%} of a step** (your guess: {guess_flops.against(nearest)}). "
-    + (f"Full recomputation computes exactly one more forward pass, without the sum at its end." if same else ""))  # fmt: skip
+nearest = min(FLOPS, key=lambda words: abs(np.log(ours / FLOPS[words])))
+assert extra["full"] == counts["nothing"][0] - b * s * 12
+say(f"For the GPT above the formula gives **{ours:.1%} of a step** (your guess: {guess_flops.against(nearest)}). Full "
+    "recomputation computes exactly one more forward pass, without the sum at the end of this one.")  # fmt: skip
 say("What a step holds at its peak:")
 see(
     treemap.draw({way: held(way).parts for way in ("nothing", "selective", "full")}, source="formula", capacity=CARD),
-    f"recomputation shrinks the activations (orange). Full recomputation leaves so little of them that the peak moves "
-    "to the end of backward, where the gradients are (vermilion). The state stays, and it is larger than the card.",
+    "recomputation shrinks the activations (orange). With full recomputation they are so small that the peak is at the "
+    "end of backward, with the gradients (vermilion). The state stays, and it is larger than the card.",
 )
 
 # %% [markdown]
@@ -252,8 +252,8 @@ table(["model", "more by the paper's formulas", "more for one more core", "ratio
 
 # %% source_hidden=true
 SPEED, LINK, HOST, CARD_MEMORY = 1e14, 16e9, 1e11, 1e12
-say(f"We assume a device of {SPEED:.0e} operations a second, a link of {LINK / 1e9:g} GB/s in each direction, and a host "
-    f"that reads and writes its memory at {HOST / 1e9:g} GB/s (the device: {CARD_MEMORY / 1e9:,g} GB/s).")  # fmt: skip
+say(f"We assume a device of {SPEED:.0e} operations a second and {CARD_MEMORY / 1e9:,g} GB/s of its own memory, a host with "
+    f"{HOST / 1e9:g} GB/s, and a link of {LINK / 1e9:g} GB/s in each direction.")  # fmt: skip
 
 # %% [markdown]
 # ### Build it: when to fetch
@@ -295,7 +295,7 @@ for kind, low in (("equal units", 1), ("unequal units", 0.25)):
 table(
     ["room for so many units", "1", "2", "3", "6"],
     [[kind, *(f"{max(longer[kind, room]):.1%}" for room in (1, 2, 3, 6))] for kind in ("equal units", "unequal units")],
-    "formula: how much longer fetching in the order of computing takes than the best of all orders, the worst of 8 draws",
+    "formula: how much longer than the best of all orders the order of computing takes, the worst of 8 draws",
 )
 
 # %% [markdown]
@@ -327,8 +327,9 @@ say(f"{enough} (your guess: {guess_room.against(enough)}).")
 def turn_schedule(axes, room, positions, gigabytes_a_second):
     compute, fetch = blocks(positions, gigabytes_a_second * 1e9)
     computed, fetched = schedule(compute, fetch, room)
-    spans = [Span("forward", end - seconds, end, str(i)) for i, (end, seconds) in enumerate(zip(computed, compute))]
-    spans += [Span("fetch", end - seconds, end, str(i)) for i, (end, seconds) in enumerate(zip(fetched, fetch))]
+    spans = [Span(kind, end - seconds, end, str(i)) for kind, ends, lengths in
+             (("forward", computed, compute), ("fetch", fetched, fetch))
+             for i, (end, seconds) in enumerate(zip(ends, lengths, strict=True))]  # fmt: skip
     two_tiers.draw(axes, spans, ("device computes", "link, to the device"))
 
 
@@ -351,8 +352,8 @@ explore(
 #
 # In minidl, `Sharded(stage=2, offload=Offload("optimizer"))` and `Sharded(stage=3, offload=Offload("all"))` do the
 # whole step, and `cluster.Memory` is the device and its link. The first is ZeRO-Offload; a bucket of gradients goes to
-# the host while backward computes the next. The device counts the bytes that it holds. We train a perceptron of 6 layers
-# in 16 bits on one node:
+# the host while backward computes the next. The device counts the bytes that it holds. We train a perceptron of 6
+# layers in 16 bits on one node:
 
 # %%
 OFFLOAD = {
@@ -395,13 +396,14 @@ rows, traffic = [], {}
 PROMISED = {"nothing": (2, 12, 0, 0), "optimizer": (2, 0, 2, 2), "all": (2 / UNITS, 0, 2, 4)}
 for way, promised in PROMISED.items():
     three, two = (train(way, steps=steps).recorded["device"][0][0] for steps in (3, 2))
-    values = [three.at_peak["weights"], three.at_peak["optimizer"], three.sent_back - two.sent_back,
-              three.fetched - two.fetched]  # fmt: skip
-    traffic[way] = sum(values[2:]) / SIZE
-    moving = (three.at_peak["gradients"] + three.at_peak["buffers"]) / SIZE
-    rows.append([way, *(f"{value / SIZE:.2f} ({formula:.2g})" for value, formula in zip(values[:2], promised, strict=False)),
-                 f"{moving:.2f}", f"{three.peak / SIZE:.2f}",
-                 *(f"{value / SIZE:.2f} ({formula})" for value, formula in zip(values[2:], promised[2:], strict=True))])  # fmt: skip
+    link = three.sent_back - two.sent_back, three.fetched - two.fetched
+    held_here = three.at_peak["weights"], three.at_peak["optimizer"]
+    traffic[way] = sum(link) / SIZE
+    values = [
+        f"{value / SIZE:.2f} ({formula:.2g})" for value, formula in zip((*held_here, *link), promised, strict=True)
+    ]
+    moving = three.at_peak["gradients"] + three.at_peak["buffers"]
+    rows.append([way, *values[:2], f"{moving / SIZE:.2f}", f"{three.peak / SIZE:.2f}", *values[2:]])
 table(
     ["offload", "weights", "optimizer's state", "gradients, and on the way", "peak", "to the host", "to the device"],
     rows,
@@ -446,10 +448,10 @@ guess_hidden = guess("From how many positions a step on is fetching hidden behin
 hidden_from = SPEED / LINK
 
 # %% source_hidden=true
-say(f"{hidden_from:,.0f} (formula; your guess: {guess_hidden.against(round(hidden_from))}). $\\psi$ cancels: $T \\geq F / "
-    f"B$, **whatever the size of the model**. Our 8 texts have {SAMPLES * POSITIONS:,} positions. In backward twice as "
-    "much time goes by for each fetch and each gradient, so half as many suffice. A micro-batch of one text has too few: "
-    "then the link sets the pace.")  # fmt: skip
+say(f"{hidden_from:,.0f} (formula; your guess: {guess_hidden.against(round(hidden_from))}). $\\psi$ cancels: $T "
+    f"\\geq F / B$, **whatever the size of the model**. Our 8 texts have {SAMPLES * POSITIONS:,} positions, a micro-batch "
+    "of one text too few: then the link sets the pace. Backward takes twice as long as forward, so there half as many "
+    "positions suffice to hide the fetches, and the gradients.")  # fmt: skip
 
 # %% [markdown]
 # From `schedule` follows the time of a whole step, for units with forward $f$, backward $b$, a transfer $t$, and an
@@ -484,7 +486,9 @@ simulated = {(way, link): np.diff(starts_of(train(way, link)))[1] for way, link 
     [(way, link) for way in OFFLOAD if way != "nothing" for link in LINKS], "simulating")}  # fmt: skip
 simulated |= {("nothing", link): np.diff(starts_of(train("nothing")))[1] for link in LINKS}
 alone = simulated["nothing", LINKS[0]]
-by_formula = {(way, link): step_seconds(way, f, b, [2 * size / link for size in sizes], u[way]) for way, link in simulated}
+by_formula = {
+    (way, link): step_seconds(way, f, b, [2 * size / link for size in sizes], u[way]) for way, link in simulated
+}
 with style.applied():
     figure, (axes,) = style.new_figure(7, 3.4)
     grid = np.geomspace(LINKS[0], LINKS[-1], 60)
@@ -501,9 +505,9 @@ with style.applied():
     axes.legend()
     style.label_source(figure, ("simulated", "formula"), "points simulated, lines formula")
 off = max(abs(by_formula[case] / simulated[case] - 1) for case in simulated)
-see(figure, "with a slow link all three ways take as long as their transfers. From about the dotted line on, where B = F "
-            "/ T, 'all' has hidden its fetches, and only the update on the host is left. ZeRO-Offload also waits for "
-            "all new weights.")  # fmt: skip
+see(figure, "with a slow link all three ways take as long as their transfers. From the dotted line on, where B = F "
+            "/ T, 'all' has hidden its fetches, and only the update on the host is left. ZeRO-Offload also waits for all "
+            "new weights. Delayed, it hides the update.")  # fmt: skip
 say(f"The formula is off by at most {off:.1%} (it leaves out what is no product).")
 
 # %% [markdown]
@@ -518,12 +522,12 @@ say(f"The formula is off by at most {off:.1%} (it leaves out what is no product)
 #
 # - **Fetch too late:** when the unit before has computed. That is `room=1`.
 # - **Evict too early:** release units that are needed again soon, as minidl does between forward and backward.
-# - **Read too early:** the device does not wait for the new weights. It computes with new arrays and old ones, and which
-#   are old depends on the moment.
+# - **Read too early:** the device does not wait for the new weights. It computes with new arrays and old ones, and
+#   which are old depends on the moment.
 #
 # The first two cost time:
 
-# %%
+# %% source_hidden=true
 f8, t8 = blocks(positions=8000, link=LINK, count=LAYERS)
 f1, t1 = blocks(positions=1000, link=LINK, count=LAYERS)
 
@@ -533,7 +537,6 @@ def with_room(room, f, t, kept=0):
     return schedule([*f, *(2 * each for each in f)], [*t, *[0] * kept, *t[kept:]], room)[0][-1]
 
 
-# %% source_hidden=true
 table(
     ["", "8 texts at once", "1 text"],
     [[words, *(f"{with_room(room, *costs, kept) / with_room(2, *costs):.2f}" for costs in ((f8, t8), (f1, t1)))]
@@ -582,7 +585,12 @@ guess_read = guess("Half of the arrays are read too early. What gives it away?",
 
 # %%
 SEEDS, RATES = range(10), (0.003, 0.03)
-WAYS = {"in time": Late(0), "delayed": Late(1), "read too early": Late(0.5), "read too early, again": Late(0.5, timing=1)}
+WAYS = {
+    "in time": Late(0),
+    "delayed": Late(1),
+    "read too early": Late(0.5),
+    "read too early, again": Late(0.5, timing=1),
+}
 runs = {(way, seed, lr): learn(WAYS[way], seed, lr) for way, seed, lr in bar(
     [(way, seed, lr) for way in WAYS for seed in SEEDS for lr in RATES], "training")}  # fmt: skip
 
@@ -612,22 +620,23 @@ say(f"Your guess: {guess_read.against(answer)}. minidl's delayed update and ours
     )  # fmt: skip
 
 # %% source_hidden=true
-worst = losses["delayed", RATES[1]] - losses["in time", RATES[1]]
-say(f"With delayed updates the loss at the learning rate {RATES[1]:g} is {worst.mean():.3f} higher, "
-    f"{worst.mean() / losses['in time', RATES[1]].mean():.0%} of it. A single run hardly shows it: from seed to seed the "
-    f"loss varies by {losses['in time', RATES[1]].std(ddof=1):.3f}.")  # fmt: skip
+more = {way: (losses[way, RATES[1]] - losses["in time", RATES[1]]).mean() for way in WAYS}
+early = " and ".join(f"{more[way]:+.3f}" for way in list(WAYS)[2:])
+say(f"At the learning rate {RATES[1]:g}, delayed updates cost {more['delayed']:+.3f}, or "
+    f"{more['delayed'] / losses['in time', RATES[1]].mean():.0%} of the loss. Reading too early costs {early}, where "
+    f"the loss of different seeds varies by {losses['in time', RATES[1]].std(ddof=1):.3f}.")  # fmt: skip
 
 # %% [markdown]
-# So a delayed update is no free gift: it changes training, and the more so the longer the steps. But it is the same in
-# every run. A read that comes too early is worse in this respect: it looks like a slightly bad seed, and no run can be
-# repeated. Offload without delay must not change a bit, so compare the weights with those of a run without offload. In
-# minidl's tests this is done for every way.
+# So a delayed update is not free: it changes training, and here the more so the longer the steps are. But a second run
+# gives the same weights. A read that comes too early is worse in this respect: a single run looks like one with a
+# slightly bad seed, and no run can be repeated. Offload without delay must not change a bit. So compare the weights
+# *with those of a run without offload*, as minidl's tests do for every way.
 #
 # ## The price list
 #
 # Which of all this do you try first? For the GPT above, the bytes on the device and the seconds of a step, with all
-# choices at once: four ways to offload, three ways to recompute, micro-batches of 8, 4, 2 or 1 text. The largest unit is
-# the embedding; what is on its way are a few units, as counted above.
+# choices at once: four ways to offload, three ways to recompute, micro-batches of 8, 4, 2 or 1 text. The largest unit
+# is the embedding; what is on its way are a few units, as counted above.
 
 
 # %%
@@ -697,7 +706,9 @@ table(
     f"formula; time relative to nothing, which takes {time_of(*base):.2f} s if it fits. Above: one change alone. The "
     "last three: the fastest that fits, the fastest that fits and changes nothing, and the one with fewest bytes",
 )
-off = max(abs(activations(way, SAMPLES) / held(way).by_component["activations"] - 1) for way in ("nothing", "selective"))
+off = max(
+    abs(activations(way, SAMPLES) / held(way).by_component["activations"] - 1) for way in ("nothing", "selective")
+)
 say(f"Of {len(OPTIONS)} combinations, {len(chosen)} fit, and {sum(way == 'nothing' for way, *_ in chosen)} of these "
     f"without offload. (The formula of activations is off by {off:.2%} from what minidl predicts.)")  # fmt: skip
 
@@ -718,18 +729,22 @@ def price(axes, gigabytes, gigabytes_a_second, texts):
     if fitting := [option for option in OPTIONS if places[option][0] <= gigabytes]:
         best = min(fitting, key=lambda option: places[option][1])
         axes.scatter(*places[best], s=190, facecolor="none", edgecolor="black", linewidth=1.3)
-        axes.set_title(f"circle: {name_of(*best)}", fontsize=8, loc="right")
-    axes.set(xlabel="GB on the device", ylabel="seconds a step", xscale="log", ylim=(0, None))
-    axes.set_xticks([4, 8, 16, 32, 64], ["4", "8", "16", "32", "64"])
+        axes.text(0.02, 0.03, f"circle: {name_of(*best)}", transform=axes.transAxes, fontsize=8)
+    axes.set(xlabel="GB on the device", ylabel="seconds a step", xscale="log", yscale="log")
+    seconds = [place[1] for place in places.values()]
+    limits = 0.6 * min(seconds), 1.2 * max(seconds)
+    for axis, ticks in ((axes.xaxis, (4, 8, 16, 32, 64)), (axes.yaxis, (1, 2, 4, 8, 16, 32, 64))):
+        axis.set_ticks(ticks, [str(tick) for tick in ticks])
     axes.minorticks_off()
+    axes.set_ylim(limits)
     axes.legend(fontsize=7)
 
 
 explore(
     price,
-    "each point is a combination: its shape is the way to offload, larger points recompute more, and the four points of "
-    "a kind are micro-batches of 8, 4, 2 and 1 text. Points on the left of the dashed line fit; the circle is around the "
-    "fastest of them.",
+    "each point is a combination: its shape is the way to offload, larger points recompute more, and the four points "
+    "of a kind are micro-batches of 8, 4, 2 and 1 text. Points on the left of the dashed line fit, and the circle is "
+    "around the fastest of them.",
     gigabytes=[32, 8, 12, 16, 24, 40, 48, 80],
     gigabytes_a_second=[16, 4, 32, 64, 450],
     texts=[8, 16, 64],
@@ -749,8 +764,9 @@ explore(
 # a step.
 
 # %% source_hidden=true
-say(f"The formula agrees: 13 billion weights of 2 bytes are {2 * 13:g} GB, and 1.4 billion of 16 bytes {16 * 1.4:g} GB. At "
-    f"40 TFLOP/s, a link of {LINK / 1e9:g} GB/s would be hidden from {4e13 / LINK:,.0f} positions on.")  # fmt: skip
+say(f"The formula agrees: 13 billion weights of 2 bytes are {2 * 13:g} GB, and 1.4 billion of 16 bytes are "
+    f"{16 * 1.4:g} GB. At 40 TFLOP/s, a link of {LINK / 1e9:g} GB/s would be hidden from {4e13 / LINK:,.0f} positions "
+    "on.")  # fmt: skip
 
 # %% [markdown]
 # **Korthikanti et al. (2022)** report that selective recomputation, together with tensor and sequence parallelism
@@ -773,7 +789,7 @@ say(f"The formula agrees: 13 billion weights of 2 bytes are {2 * 13:g} GB, and 1
 #
 # **Three questions to argue about**
 #
-# 1. You may spend money on a faster link, or on a host with faster memory. What would you look at in the timeline before
-#    you decide?
+# 1. You may spend money on a faster link, or on a host with faster memory. What would you look at in the timeline
+#    before you decide?
 # 2. A step has 64 micro-batches. How often do the two kinds of offload use the link, and which would you choose?
 # 3. The delayed update loses most at a large learning rate. When in training would you switch it on?
