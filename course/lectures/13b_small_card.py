@@ -93,25 +93,25 @@ see(
 
 # %% source_hidden=true
 alive = {k: k + -(-LAYERS // k) for k in range(1, LAYERS + 1)}
-fewest = min(alive, key=alive.get)
-say(f"With $n = {LAYERS}$ layers, {fewest} segments are best: {alive[fewest]} activations instead of {LAYERS} "
-    f"(formula; in general about $2 \\sqrt{{n}}$, here {2 * LAYERS**0.5:.1f}). With 1 segment or {LAYERS} nothing is "
-    "won.")  # fmt: skip
+fewest = min(alive.values())
+say(f"Of $n = {LAYERS}$ layers at least {fewest} activations live at the peak, for example with "
+    f"{next(k for k, count in alive.items() if count == fewest)} segments (formula; in general about $2 \\sqrt{{n}}$, "
+    f"here {2 * LAYERS**0.5:.1f}).")  # fmt: skip
 
 # %% [markdown]
 # The price is one more forward pass, whatever $k$ is. Backward takes the operations of two forward passes, so a step
 # takes four of them instead of three.
 #
-# In a GPT a block keeps much more than its input. Then a segment for each block is best: the inputs of all blocks, and
-# the interior of one. This is called *full recomputation*.
+# A block of a GPT keeps much more than its input. So make each block a segment: keep the inputs of all blocks, and the
+# interior of one. This is *full recomputation*.
 #
 # ### Which activations are worth it?
 #
 # Take $b$ texts of $s$ positions, $h$ features and $a$ heads. A block keeps several arrays of $b s h$ numbers, and for
-# attention matrices of $s \times s$ numbers, for each text and head. Korthikanti et al. (arXiv:2205.05198) count the
-# bytes in 16 bits, with dropout's masks of one byte: $s b h (34 + 5 a s / h)$. The second term is that of the matrices.
-# In minidl's GPT it is $2 a s / h$. It keeps the matrix that softmax returns, 2 bytes a number. Theirs also drops
-# attention weights: a mask (1 byte) and the result (2 bytes) come on top.
+# each text and head matrices of $s \times s$ numbers, for attention. Korthikanti et al. (arXiv:2205.05198) count the
+# bytes in 16 bits: $s b h (34 + 5 a s / h)$. The second term is that of the matrices. In minidl's GPT it is $2 a s /
+# h$, for the matrix that softmax returns, of 2 bytes a number. Theirs also drops attention weights, which adds a mask
+# (1 byte) and the result (2 bytes).
 
 
 # %%
@@ -155,10 +155,9 @@ say(f"The counts exceed the formula by {off[0]:g} bytes a position, the statisti
     "leaves out as well.")  # fmt: skip
 
 # %% [markdown]
-# The matrices grow with $s^2$, and little computing makes them. So *selective recomputation* computes only them again:
-# $q k^T$, softmax and the product with $v$, the *core* of attention. The rest of the block stays as it was. For the
-# core we write one call of `minidl.checkpoint(core, q, k, v)`; for a model there is `nn.checkpointing(model,
-# "selective")`.
+# The matrices grow with $s^2$, and little computing makes them. So *selective recomputation* computes only the *core*
+# of attention again: $q k^T$, softmax and the product with $v$. In minidl this is `nn.checkpointing(model,
+# "selective")`, or `minidl.checkpoint(core, q, k, v)` in a layer of one's own.
 
 # %%
 guess_flops = guess("How many more operations does a step of the GPT above take with selective recomputation?",
@@ -232,10 +231,10 @@ table(["model", "more by the paper's formulas", "more for one more core", "ratio
       "formulas, one text of 2,048 positions, V = 51,200")  # fmt: skip
 
 # %% [markdown]
-# Their formulas differ by $12 b s^2 h$ a block. That is three times the two products that are computed again, $4 b s^2
-# h$, as counted above. We do not know what the other two thirds stand for. Counted by products, selective recomputation
-# is even cheaper than reported. (Their formula of full recomputation, $96 b s l h^2 (1 + s/6h + V/16lh)$, is larger by
-# $24 b s h^2 + 4 b s^2 h$ a block: one more forward.)
+# Their formulas differ by $12 b s^2 h$ a block. The two products that are computed again take $4 b s^2 h$, as counted
+# above, where softmax came on top. So selective recomputation is even cheaper than reported. (Three is also the ratio
+# of a step to its forward pass; the formulas do not say more. Their formula of full recomputation, $96 b s l h^2 (1 +
+# s/6h + V/16lh)$, is larger by $24 b s h^2 + 4 b s^2 h$ a block, which is one more forward.)
 #
 # ## Keep it elsewhere: offload
 #
@@ -252,8 +251,8 @@ table(["model", "more by the paper's formulas", "more for one more core", "ratio
 
 # %% source_hidden=true
 SPEED, LINK, HOST, CARD_MEMORY = 1e14, 16e9, 1e11, 1e12
-say(f"We assume a device of {SPEED:.0e} operations a second and {CARD_MEMORY / 1e9:,g} GB/s of its own memory, a host with "
-    f"{HOST / 1e9:g} GB/s, and a link of {LINK / 1e9:g} GB/s in each direction.")  # fmt: skip
+say(f"We assume a device of {SPEED:.0e} operations a second and {CARD_MEMORY / 1e9:,g} GB/s of its own memory, a host "
+    f"with {HOST / 1e9:g} GB/s, and a link of {LINK / 1e9:g} GB/s in each direction.")  # fmt: skip
 
 # %% [markdown]
 # ### Build it: when to fetch
@@ -285,9 +284,9 @@ def schedule(compute, fetch, room, order=None):
 # %% source_hidden=true
 generator = np.random.default_rng(0)
 longer = {}
-for kind, low in (("equal units", 1), ("unequal units", 0.25)):
+for kind, low in (("equal units", 1), ("unequal units", 0.1)):
     for room in (1, 2, 3, 6):
-        for _ in range(8):
+        for _ in range(12):
             scale = generator.uniform(0.5, 2, (2, 1))
             compute, fetch = scale * generator.uniform(low, 1, (2, 6))
             best = min(schedule(compute, fetch, room, order)[0][-1] for order in permutations(range(6)))
@@ -295,12 +294,12 @@ for kind, low in (("equal units", 1), ("unequal units", 0.25)):
 table(
     ["room for so many units", "1", "2", "3", "6"],
     [[kind, *(f"{max(longer[kind, room]):.1%}" for room in (1, 2, 3, 6))] for kind in ("equal units", "unequal units")],
-    "formula: how much longer than the best of all orders the order of computing takes, the worst of 8 draws",
+    "formula: how much longer than the best of all orders the order of computing takes, the worst of 12 draws",
 )
 
 # %% [markdown]
 # For equal units, such as the blocks of a GPT, no order is faster than that of computing. (For unequal ones another
-# order can be a little faster if there is little room. With room for all, none is.) How much room does it take?
+# order can be, with room for two.) How much room does it take?
 
 # %%
 guess_room = guess("Six equal units, and fetching takes less long than computing. From which room on is it as fast as "
@@ -324,8 +323,8 @@ enough = next(room for room, end in ends.items() if np.isclose(end, ends[6]))
 say(f"{enough} (your guess: {guess_room.against(enough)}).")
 
 
-def turn_schedule(axes, room, positions, gigabytes_a_second):
-    compute, fetch = blocks(positions, gigabytes_a_second * 1e9)
+def turn_schedule(axes, room, positions, GB_a_second):
+    compute, fetch = blocks(positions, GB_a_second * 1e9)
     computed, fetched = schedule(compute, fetch, room)
     spans = [Span(kind, end - seconds, end, str(i)) for kind, ends, lengths in
              (("forward", computed, compute), ("fetch", fetched, fetch))
@@ -340,10 +339,9 @@ explore(
     "longer then sets the pace, and more room changes nothing.",
     room=[2, 1, 3, 6],
     positions=[8000, 1000, 2000, 4000, 16_000, 64_000],
-    gigabytes_a_second=[16, 32, 64, 450],
+    GB_a_second=[16, 32, 64, 450],
     multiples=[{"room": 1}, {}, {"room": 1, "positions": 2000}, {"positions": 2000}],
     height=1.5,
-    shared=False,
     source="formula",
 )
 
@@ -412,13 +410,12 @@ table(
 )
 
 # %% [markdown]
-# The state is gone from the device. What is on its way are a few units, and they do not become more as the model gets
-# more layers. "All" fetches the weights twice, 6 bytes a weight in all; ZeRO-Offload takes 4. The weights that training
-# ends with are the same to the bit for all three, since they do the same arithmetic. And the time?
+# The state is gone from the device. What is on its way are a few units, however many layers the model has. "All"
+# fetches the weights twice, which makes 6 bytes a weight; ZeRO-Offload takes 4. And the time?
 
 # %% source_hidden=true
 digests = {train(way).digests[0] for way in PROMISED}
-say(f"(Weights at the end of training: {'the same to the bit' if len(digests) == 1 else 'not the same'}.)")
+assert len(digests) == 1
 TITLES = {"optimizer": "ZeRO-Offload", "delayed": "ZeRO-Offload, the update delayed (see below)", "all": "all"}
 with style.applied():
     figure, places = style.new_figure(9.5, 5.2, heights=(1, 1, 1))
@@ -437,20 +434,21 @@ see(figure, "two steps each: forward (blue), backward (green), fetches (orange),
 # %% [markdown]
 # ### When is the link hidden?
 #
-# A unit of $\psi$ weights takes $2 \psi T / F$ seconds of forward, for $T$ positions on a device of $F$ operations a
-# second, and $2 \psi / B$ seconds to fetch over a link of $B$ bytes a second.
+# Without delay the weights that training ends with are those without offload, to the bit. And the time: the forward of
+# a unit of $\psi$ weights takes $2 \psi T / F$ seconds, for $T$ positions at a time on a device of $F$ operations a
+# second. Fetching it takes $2 \psi / B$ seconds, over a link of $B$ bytes a second.
 
 # %%
-guess_hidden = guess("From how many positions a step on is fetching hidden behind forward, for a model of 2.65 billion "
-                     "weights with the device and the link above?", unit="positions")  # fmt: skip
+guess_hidden = guess("From how many positions at a time on is fetching hidden behind forward, for our "
+                     f"{WEIGHTS / 1e9:.2f} billion weights with the device and the link above?", unit="positions")  # fmt: skip
 
 # %%
 hidden_from = SPEED / LINK
 
 # %% source_hidden=true
 say(f"{hidden_from:,.0f} (formula; your guess: {guess_hidden.against(round(hidden_from))}). $\\psi$ cancels: $T "
-    f"\\geq F / B$, **whatever the size of the model**. Our 8 texts have {SAMPLES * POSITIONS:,} positions, a micro-batch "
-    "of one text too few: then the link sets the pace. Backward takes twice as long as forward, so there half as many "
+    f"\\geq F / B$, **whatever the size of the model**. Our 8 texts have {SAMPLES * POSITIONS:,} positions, a "
+    "micro-batch of one text too few: then the link sets the pace. Backward takes twice as long as forward, so there half as many "
     "positions suffice to hide the fetches, and the gradients.")  # fmt: skip
 
 # %% [markdown]
@@ -501,22 +499,22 @@ with style.applied():
     axes.axhline(1, color="0.4", linewidth=0.8)
     axes.set(xscale="log", yscale="log", xlabel="link (GB/s)", ylabel="step, relative to no offload")
     axes.set_yticks([1, 2, 4, 8], ["1", "2", "4", "8"])
+    axes.set_xticks([0.1, 0.3, 1, 3, 10], ["0.1", "0.3", "1", "3", "10"])
     axes.minorticks_off()
     axes.legend()
     style.label_source(figure, ("simulated", "formula"), "points simulated, lines formula")
 off = max(abs(by_formula[case] / simulated[case] - 1) for case in simulated)
 see(figure, "with a slow link all three ways take as long as their transfers. From the dotted line on, where B = F "
-            "/ T, 'all' has hidden its fetches, and only the update on the host is left. ZeRO-Offload also waits for all "
-            "new weights. Delayed, it hides the update.")  # fmt: skip
+            "/ T, 'all' has hidden its fetches, and only the update on the host is left. ZeRO-Offload also waits for "
+            "all new weights. Delayed, it hides the update.")  # fmt: skip
 say(f"The formula is off by at most {off:.1%} (it leaves out what is no product).")
 
 # %% [markdown]
 # ## The late update, and how to break it
 #
-# While the host updates, the device could already compute the next step, with weights that lack this update. In
-# ZeRO-Offload this is the *delayed update*, in minidl `Offload("optimizer", delayed=True)`. Computing and updating then
-# hide each other, as in the middle picture. The price: every gradient is one update old, *staleness 1*
-# ([06a](06a_staleness.ipynb)).
+# While the host updates, the device could already compute the next step, with weights that lack this update. This is
+# the *delayed update* of ZeRO-Offload: computing and updating hide each other, as in the middle timeline. The price:
+# every gradient is one update old, *staleness 1* ([06a](06a_staleness.ipynb)).
 #
 # And three mistakes:
 #
@@ -525,7 +523,7 @@ say(f"The formula is off by at most {off:.1%} (it leaves out what is no product)
 # - **Read too early:** the device does not wait for the new weights. It computes with new arrays and old ones, and
 #   which are old depends on the moment.
 #
-# The first two cost time:
+# The first two cost time, the second little if there are many units:
 
 # %% source_hidden=true
 f8, t8 = blocks(positions=8000, link=LINK, count=LAYERS)
@@ -682,7 +680,7 @@ def name_of(way, recompute, samples):
 
 
 base = ("nothing", "nothing", SAMPLES)
-ladder = [base, *(("nothing", "nothing", samples) for samples in (4, 1)),
+ladder = [base, ("nothing", "nothing", 1),
           *(("nothing", recompute, SAMPLES) for recompute in RECOMPUTE[1:]),
           *((way, "nothing", SAMPLES) for way in ("delayed", "optimizer", "all"))]  # fmt: skip
 OPERATIONS = {"nothing": 0, "selective": ours, "full": 1 / 3}
@@ -698,13 +696,12 @@ for option in [*ladder, chosen[0], without_delay, least]:
     mark = "**" if option in (chosen[0], without_delay) else ""
     rows.append([f"{mark}{name_of(*option)}{mark}", f"{gigabytes:.1f}", "yes" if gigabytes * 1e9 <= CARD else "no",
                  f"{seconds / time_of(*base):.2f}", f"{OPERATIONS[recompute]:.0%}",
-                 f"{OVER_LINK[way](SAMPLES // samples) * WEIGHTS / 1e9:.1f}",
-                 "yes" if way == "delayed" else "no"])  # fmt: skip
+                 f"{OVER_LINK[way](SAMPLES // samples) * WEIGHTS / 1e9:.1f}"])  # fmt: skip
 table(
-    ["", "GB on the device", "fits", "time of a step", "more operations", "GB over the link", "changes training"],
+    ["", "GB on the device", "fits", "time of a step", "more operations", "GB over the link"],
     rows,
     f"formula; time relative to nothing, which takes {time_of(*base):.2f} s if it fits. Above: one change alone. The "
-    "last three: the fastest that fits, the fastest that fits and changes nothing, and the one with fewest bytes",
+    "last three: the fastest that fits, the fastest that fits without delayed updates, and the one with fewest bytes",
 )
 off = max(
     abs(activations(way, SAMPLES) / held(way).by_component["activations"] - 1) for way in ("nothing", "selective")
@@ -713,20 +710,22 @@ say(f"Of {len(OPTIONS)} combinations, {len(chosen)} fit, and {sum(way == 'nothin
     f"without offload. (The formula of activations is off by {off:.2%} from what minidl predicts.)")  # fmt: skip
 
 # %% [markdown]
-# Turn it: the card, the link and the number of texts a step.
+# Without delay, offload of all is faster than ZeRO-Offload here, although it transfers more: its device does not wait
+# for all new weights. With many micro-batches it fetches the weights for each of them, and loses. Turn the card, the
+# link and the number of texts a step:
 
 
 # %% source_hidden=true
-def price(axes, gigabytes, gigabytes_a_second, texts):
-    places = {option: (on_device(*option, texts) / 1e9, time_of(*option, texts, gigabytes_a_second * 1e9))
+def price(axes, GB_of_the_card, GB_a_second, texts):
+    places = {option: (on_device(*option, texts) / 1e9, time_of(*option, texts, GB_a_second * 1e9))
               for option in OPTIONS}  # fmt: skip
     for number, way in enumerate(OFFLOAD):
         for recompute, size in zip(RECOMPUTE, (22, 45, 80), strict=True):
             x, y = zip(*(place for option, place in places.items() if option[:2] == (way, recompute)), strict=True)
             axes.scatter(x, y, s=size, marker="osD^"[number], facecolor=style.SERIES[number], edgecolor="white",
                          linewidth=0.5, label=NAMES[way] if recompute == "nothing" else None)  # fmt: skip
-    axes.axvline(gigabytes, color="0.2", linestyle="--", linewidth=1, label="card")
-    if fitting := [option for option in OPTIONS if places[option][0] <= gigabytes]:
+    axes.axvline(GB_of_the_card, color="0.2", linestyle="--", linewidth=1, label="card")
+    if fitting := [option for option in OPTIONS if places[option][0] <= GB_of_the_card]:
         best = min(fitting, key=lambda option: places[option][1])
         axes.scatter(*places[best], s=190, facecolor="none", edgecolor="black", linewidth=1.3)
         axes.text(0.02, 0.03, f"circle: {name_of(*best)}", transform=axes.transAxes, fontsize=8)
@@ -745,10 +744,10 @@ explore(
     "each point is a combination: its shape is the way to offload, larger points recompute more, and the four points "
     "of a kind are micro-batches of 8, 4, 2 and 1 text. Points on the left of the dashed line fit, and the circle is "
     "around the fastest of them.",
-    gigabytes=[32, 8, 12, 16, 24, 40, 48, 80],
-    gigabytes_a_second=[16, 4, 32, 64, 450],
+    GB_of_the_card=[32, 8, 12, 16, 24, 40, 48, 80],
+    GB_a_second=[16, 4, 32, 64, 450],
     texts=[8, 16, 64],
-    multiples=[{}, {"gigabytes": 48}, {"gigabytes_a_second": 64}, {"texts": 64}],
+    multiples=[{}, {"GB_of_the_card": 48}, {"GB_a_second": 64}, {"texts": 64}],
     height=3.3,
     shared=False,
     source="formula",
@@ -760,8 +759,8 @@ explore(
 # **Ren et al. (2021)**, ZeRO-Offload (arXiv:2101.06840), train models of more than 13 billion weights on a single GPU,
 # ten times as large as with PyTorch alone. On a V100, 10 billion weights run at 40 TFLOP/s. PyTorch alone reaches 30
 # with 1.4 billion, the largest that fits. With model parallelism, 70 billion weights fit on 16 GPUs. A tutorial of
-# DeepSpeed, which has their program, trains 10 billion weights on a V100 of 32 GB, with full recomputation and 10 texts
-# a step.
+# DeepSpeed, which has their program, trains 10 billion weights on a V100 of 32 GB, with activation checkpointing and 10
+# texts a step.
 
 # %% source_hidden=true
 say(f"The formula agrees: 13 billion weights of 2 bytes are {2 * 13:g} GB, and 1.4 billion of 16 bytes are "
@@ -776,11 +775,11 @@ say(f"The formula agrees: 13 billion weights of 2 bytes are {2 * 13:g} GB, and 1
 # ## The answer
 #
 # See what is too large. Against the activations, try micro-batches first: they cost no operations, and no time while
-# each of them is large enough for the device, and for the link. Then selective recomputation, for a few per cent; then
-# full, for a third. Against the state, nothing of this helps: on one node it has to go elsewhere. ZeRO-Offload keeps 2
-# bytes a weight on the device, offload of all keeps a few units. Their price is the time of transfers and of the host's
-# update, unless computing hides it. Whether the fetches are hidden depends on positions a step, not on the size of the
-# model. The delayed update hides most, and is the only one of these that changes the result.
+# each is large enough for the device and the link. Then recompute selectively, for a few per cent of a step; then
+# fully, for a third. Against the state this does not help. On one node it has to go elsewhere: ZeRO-Offload keeps 2
+# bytes a weight on the device, offload of all keeps a few units. The price is the time of the transfers and of the
+# host's update, unless computing hides them. For the fetches this depends on the positions at a time, not on the size
+# of the model. A delayed update hides more, and it alone changes the result.
 #
 # ## To the exercises
 #
