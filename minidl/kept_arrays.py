@@ -1,8 +1,9 @@
-"""kept_bytes: the memory that a forward pass keeps for backward, counted from the arrays that are alive."""
+"""kept_bytes: the memory that a forward pass keeps for backward, counted from arrays that are alive; when to look."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from contextvars import ContextVar
 from functools import partial
 from types import CellType, FunctionType, MethodType
 from typing import Any
@@ -11,6 +12,15 @@ import numpy as np
 
 from minidl.kernels import Array, owner
 from minidl.tape import Node
+
+memory_watch: ContextVar[Callable[[str], None] | None] = ContextVar("minidl_memory_watch", default=None)
+"""What `look_at_memory` calls; None: nothing."""
+
+
+def look_at_memory(moment: str) -> None:
+    """Called where a rank's memory may be at its peak; `parallel.memory.live` counts what is alive then."""
+    if (look := memory_watch.get()) is not None:
+        look(moment)
 
 
 def kept_bytes(outputs: Iterable[Any], left_out: Iterable[Any]) -> int:

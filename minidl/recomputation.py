@@ -15,6 +15,7 @@ from minidl import kernels, random
 from minidl.from_pytorch import explains_options
 from minidl.functional.one_type import autocast_dtype
 from minidl.grad_mode import enable_grad, is_grad_enabled, recomputing
+from minidl.kept_arrays import look_at_memory
 from minidl.kernels import Array, counting
 from minidl.tape import Node, clock, node_of, walk
 from minidl.tensor import Tensor, record
@@ -80,8 +81,8 @@ def checkpoint(function: Callable[..., _T], *inputs: Any) -> _T:
     return replaced
 
 
-on_recomputed: ContextVar[Callable[[], None] | None] = ContextVar("minidl_on_recomputed", default=None)
-"""Called when a call has been repeated, and all that it keeps for backward is there; None: nothing."""
+on_recomputed: ContextVar[Callable[[list[Tensor]], None] | None] = ContextVar("minidl_on_recomputed", default=None)
+"""Called with the outputs of a call that has been repeated, when all that it keeps for backward is there."""
 
 
 class Recomputation:
@@ -110,7 +111,8 @@ class Recomputation:
             arguments, leaves = self.arguments()
             outputs = [output for output in tensors_in(self._function(*arguments)) if output.requires_grad]
             if (look := on_recomputed.get()) is not None:
-                look()
+                look(outputs)
+            look_at_memory("recomputed")
             return outputs, leaves
 
     def gradients(

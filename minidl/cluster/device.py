@@ -56,7 +56,7 @@ class Device:
         owner, operation = self._owner, "fetch" if kind == RECEIVE else "send_back"
         owner.enter(operation, "host", x, out)
         if not isinstance(x, np.ndarray):
-            raise TypeError(f"{operation} transfers an array, got {type(x).__name__}: give np.asarray(x)")
+            raise TypeError(f"{operation} transfers an array, got {type(x).__name__}: give one of numpy")
         if out is not None and (out.shape, out.dtype) != (x.shape, x.dtype):
             raise ValueError(
                 f"{operation}: out must have the shape {x.shape} and the dtype {x.dtype} of the array, got {out.shape} "

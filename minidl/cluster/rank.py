@@ -56,8 +56,8 @@ class Rank:
     faults      the faults planned for this rank, or None
     in_flight   arrays that unfinished operations read or write
     device_use  what its device has held and transferred
-    program     of background work, the state of the rank's program, with which it shares both; else None
     watch       see `Communicator.watch`; None: nobody watches
+    program     of background work, the state of the rank's program, with which it shares both; else None
 
     Every group has a number, which is contained in the tags of its messages, so two groups with a common rank need
     different numbers. The group of all ranks has number 0, and in a run of p ranks the others get multiples of p. The

@@ -25,9 +25,9 @@ class ParallelPlan:
         micro_batches  slices of a replica's share of a minibatch, which follow each other through the stages
         schedule       name of the order in which a pipeline computes them; None: the strategy has only one
         output_stage   the stage that has the model's outputs and the loss; -1: the last
+        axes           the axes in the order of the mesh, outermost first: ranks along the last one are neighbours
         shard          what the replicas share out instead of keeping copies (ZeRO): 1, the optimizer's state; 2, and
                        the gradients; 3, and the weights; None: nothing
-        axes           the axes in the order of the mesh, outermost first: ranks along the last one are neighbours
 
     `micro_batches`, `schedule` and `shard` are for the strategy that made the plan; nothing else reads them. A plan
     has no servers: their ranks come after its own.
@@ -49,8 +49,8 @@ class ParallelPlan:
     micro_batches: int = 1
     schedule: str | None = None
     output_stage: int = -1
-    shard: int | None = None
     axes: tuple[str, ...] = AXES
+    shard: int | None = None
 
     def __post_init__(self) -> None:
         for each in fields(self):

@@ -35,12 +35,14 @@ class Rectangle(NamedTuple):
 
 
 @style.applied()
-def draw(memories: Mapping[str, Sequence[tuple[str, str, float]]], *, source: str, capacity: float = 0) -> Figure:
+def draw(
+    memories: Mapping[str, Sequence[tuple[str, str, float]]], *, source: str | Sequence[str], capacity: float = 0
+) -> Figure:
     """Draw each memory as a square whose area is its bytes, cut by component, and these by layer; return the figure.
 
     Parameters
         memories  by title, the entries of a memory: name of the layer, component, bytes
-        source    "measured", "simulated" or "formula"
+        source    "measured", "simulated" or "formula", or several of them
         capacity  bytes that a device has, drawn as a dashed square; 0: none
 
     Raises
@@ -65,7 +67,7 @@ def draw(memories: Mapping[str, Sequence[tuple[str, str, float]]], *, source: st
             _frame(axes, Rectangle(0, 0, capacity**0.5, capacity**0.5), linestyle="--", linewidth=1.2)
     used = {component for entries in memories.values() for _, component, _ in entries}
     handles = [_patch(MEMORY[component], component) for component in MEMORY if component in used]
-    figure.legend(handles=handles, loc="outside upper center", ncols=len(handles))
+    figure.legend(handles=handles, loc="outside upper center", ncols=min(len(handles), 3 * len(memories)))
     note = f"dashed: a device of {style.bytes_text(capacity)}" if capacity else "areas are bytes"
     style.label_source(figure, source, note)
     return figure
@@ -92,9 +94,12 @@ def _memory(axes: Axes, entries: Sequence[tuple[str, str, float]], side: float, 
         if fitting := [text for text in texts if _fits(text, place, points)]:
             axes.text(middle, top, fitting[0], ha="center", va="top", color=colour, fontsize=POINTS, fontweight="bold")
         for name, (x, y, width, height) in zip(layers, inner, strict=True):
-            below_heading = Rectangle(x, y, width, height - 25 / points)
-            if len(layers) > 1 and _fits(name, below_heading, points):
-                axes.text(x + width / 2, y + height / 2, name, ha="center", va="center", color=colour, fontsize=POINTS)
+            below_heading = min(height, place.y + place.height - 25 / points - y)
+            parts = name.split(", ")[0].split(".")  # the end of the first name says enough
+            ends = [".".join(parts[i:]) for i in range(len(parts))] if len(layers) > 1 else []
+            if fitting := [end for end in ends if _fits(end, Rectangle(x, y, width, below_heading), points)]:
+                middle = x + width / 2, y + below_heading / 2
+                axes.text(*middle, fitting[0], ha="center", va="center", color=colour, fontsize=POINTS)
 
 
 def _fits(text: str, place: Rectangle, points: float) -> bool:

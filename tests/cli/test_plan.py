@@ -47,6 +47,12 @@ def test_a_plan_may_order_its_axes_which_changes_no_bit(tmp_path):
     assert_same_bits(tmp_path / "ordered", tmp_path / "usual")
 
 
+def test_replicas_of_a_plan_may_share_out_their_state_which_changes_no_bit(tmp_path):
+    for name, setting in {"copies": "", "shared out": ",shard=3"}.items():
+        succeeds(*TRAIN, "--plan", f"dp=2,tp=2,micro_batches=2,algorithm=ordered{setting}", "--out", name)
+    assert_same_bits(tmp_path / "shared out", tmp_path / "copies")
+
+
 def test_a_plan_may_name_a_file_of_a_schedule_with_which_it_has_the_bits_of_the_kind_in_the_file(tmp_path):
     succeeds("schedule", "zb-h1", "--stages", 2, "--micro-batches", 3, "--out", "drawn by us")
     for name, schedule in {"kind": "zb-h1,micro_batches=3", "file": "drawn by us/zb-h1.csv"}.items():
@@ -138,6 +144,9 @@ def test_a_plan_that_no_mesh_can_follow_ends_with_a_sentence():
             "tp=2,tp=2": "tp is given twice",
             "dp=2,axes=[dp,tp]": "Hybrid: axes must name dp, pp, tp, each once and in any order, got ('dp', 'tp')",
             "dp=2,axes=[dp": "is no plan: write the extent of each axis",
+            "dp=2,shard=4": "Hybrid: shard must be from 1 to 3, got 4",
+            "tp=2,shard=3": "shares the state of training out among the replicas, and there is one: give dp=2 or more",
+            "dp=2,shards=3": "did you mean 'shard'?",
             "ep=2": "an axis or a setting must be 'dp', 'pp', 'tp', ",
         },
     )

@@ -82,7 +82,7 @@ def test_an_array_that_is_being_reduced_cannot_be_transferred():
     def program(comm):
         x = np.ones(50_000)
         work = comm.all_reduce(x, async_op=True)
-        with pytest.raises(RuntimeError, match="send_back uses an array that all_reduce at .* still writes"):
+        with pytest.raises(RuntimeError, match=r"send_back uses an array that all_reduce at .* still writes"):
             comm.device.send_back(x)
         work.wait()
 

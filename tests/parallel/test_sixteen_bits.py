@@ -79,6 +79,25 @@ def test_shards_end_with_the_bits_of_synchronous_masters_included(precision):
                 assert all((states[0][name][key] == state[key]).all() for key in state)
 
 
+def tokens():
+    x = np.random.default_rng(3).integers(12, size=(40, 6))
+    return Splits(*(Dataset(x[half], (x[half] + 5) % 12) for half in (slice(26), slice(26, 40))))
+
+
+@pytest.mark.parametrize("precision", SIXTEEN)
+def test_a_gpt_in_shards_whose_first_and_last_units_share_weights_has_the_bits_of_a_whole_one(precision):
+    gpt = partial(nn.models.GPT, vocab_size=12, block_size=6, n_layer=2, n_head=2, n_embd=8, dropout=0.2)
+    settings = {"model": gpt, "data": tokens, "optimizer": partial(optim.AdamW, lr=0.03)}
+    of_four = {"dp": 2, "micro_batches": 2, "algorithm": "ordered"}
+    for whole, shards, nodes in (
+        (Synchronous(algorithm="ordered"), STAGES[2], 3),
+        (Hybrid(**of_four, tp=2), Hybrid(**of_four, tp=2, shard=3), 4),
+        (Hybrid(**of_four, pp=2), Hybrid(**of_four, pp=2, shard=2), 4),
+    ):
+        reports = [parallel.train(job(precision, **settings), each, nodes, "simulation") for each in (whole, shards)]
+        assert reports[1].digests == reports[0].digests
+
+
 @pytest.mark.parametrize("precision", SIXTEEN)
 @pytest.mark.parametrize("settings", [{"clip_norm": 0.3}, {"optimizer": partial(optim.LAMB, lr=0.02)}])
 def test_norms_of_shards_are_those_of_whole_parameters(settings, precision):
@@ -123,6 +142,8 @@ def large(n=60):
         (Pipeline(2, micro_batches=2), 2),
         (Pipeline(2, micro_batches=2), 4),
         (Hybrid(dp=2, pp=2, tp=2), 8),
+        *((Hybrid(dp=2, pp=2, shard=shard), 4) for shard in (1, 2, 3)),
+        (Hybrid(dp=2, tp=2, shard=3), 4),
     ],
 )
 def test_a_step_is_skipped_by_all_ranks_or_by_none(strategy, nodes):

@@ -15,7 +15,7 @@ from typing import Any, Self
 from minidl.arguments import whole_number
 from minidl.cluster.engines.protocol import Engine
 from minidl.data import Dataset
-from minidl.kept_arrays import KeptArrays, is_array
+from minidl.kept_arrays import KeptArrays, is_array, memory_watch
 from minidl.kernels import owner
 from minidl.nn import Module
 from minidl.parallel.data_parallel.serial import Serial
@@ -26,7 +26,7 @@ from minidl.parallel.pipeline.costs import name_of, names_in
 from minidl.parallel.run.session import Session
 from minidl.parallel.strategy import Strategy, check_strategy
 from minidl.parallel.train import plan_of, train
-from minidl.recomputation import Recomputation, on_recomputed
+from minidl.recomputation import Recomputation
 from minidl.tape import Node, node_of, walk
 
 COMPUTING = (
@@ -44,7 +44,7 @@ class LiveMemory(NodeMemory):
 
     moment  "forward", "backward", "update" or another mark of the trace, such as "F3" of a pipeline: its end; or what
             happened within it, such as "backward: all_reduce", where a communicator call began, "backward: gradient",
-            where backward had completed one, and "backward: recomputed"
+            where backward had completed one, or "backward: recomputed"
     traced  peak of the process in bytes by tracemalloc, which also sees what operations need while they compute, and
             Python's objects; None where several ranks share a process
     """
@@ -119,9 +119,9 @@ class _Watch:
 
     def __enter__(self) -> Self:
         self._session.comm.watch(self._look)
-        self._token = on_recomputed.set(partial(self._look, "recomputation", "recomputed"))
+        self._token = memory_watch.set(partial(self._look, "moment"))
         for parameter in self._session.parameters:
-            parameter.register_post_accumulate_grad_hook(lambda parameter: self._look("leaf", "gradient"))
+            parameter.register_post_accumulate_grad_hook(lambda parameter: self._look("moment", "gradient"))
         if self._traces:
             tracemalloc.start(1)
         return self
@@ -129,7 +129,7 @@ class _Watch:
     def __exit__(self, *error: object) -> None:
         if self._traces:
             tracemalloc.stop()
-        on_recomputed.reset(self._token)
+        memory_watch.reset(self._token)
         self._session.comm.watch(None)
 
     @property

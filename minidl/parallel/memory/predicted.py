@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from itertools import accumulate, chain
+from itertools import accumulate, chain, pairwise
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from minidl.arguments import one_of, whole_number
 from minidl.cluster.collectives.partition import split
 from minidl.nn import Module, Parameter
 from minidl.nn.checkpointing import checkpointing
@@ -24,11 +25,11 @@ from minidl.parallel.memory.steps import Alone, Kept, Step
 from minidl.parallel.pipeline.action import Action
 from minidl.parallel.pipeline.costs import costs_of_units
 from minidl.parallel.pipeline.cuts import balanced_cuts
-from minidl.parallel.pipeline.pipeline import Pipeline
+from minidl.parallel.pipeline.pipeline import Pipeline, completed_with
 from minidl.parallel.run.learner import shards_of
 from minidl.parallel.sharded.scattered_gradients import IN_FLIGHT
 from minidl.parallel.sharded.sharded import Sharded
-from minidl.parallel.sharded.units import Layout, layout_of, places_of, units_of_model
+from minidl.parallel.sharded.units import Layout, layout_of, parameters_of, places_of, units_of_model
 from minidl.parallel.strategy import Strategy, check_strategy
 from minidl.parallel.tensor.hybrid import Hybrid
 
@@ -36,13 +37,19 @@ LOSS, MESSAGES, GATHERED, DEFERRED = "loss", "messages", "gathered weights", "de
 """Names of parts that belong to no stage of the model."""
 
 
-def predicted(job: Job, strategy: Strategy | None = None, nodes: int = 1) -> list[NodeMemory]:
+MOMENTS = ("forward", "backward", "update")
+
+
+def predicted(
+    job: Job, strategy: Strategy | None = None, nodes: int = 1, moment: str | None = None
+) -> list[NodeMemory]:
     """The memory of each rank at its peak within a step, by component and by stage of the model; nothing is allocated.
 
     Parameters
         job       what to train: its model, optimizer, loss, batch size, and one sample of its data are read
         strategy  Serial (the default), Synchronous, Sharded, Pipeline or Hybrid
         nodes     as for `train`
+        moment    one of those below, of which the largest is returned; None: the largest of all
 
     Returns a NodeMemory for each rank. Ranks that differ in "dp" or "tp" alone have the same one: that of the first,
     whose shares are the longest.
@@ -53,7 +60,7 @@ def predicted(job: Job, strategy: Strategy | None = None, nodes: int = 1) -> lis
 
         "forward"   at the end of a forward pass
         "backward"  after the backward pass of a stage: activations of the stages before it, gradients from it on
-        "update"    when the optimizer has the gradients
+        "update"    when the optimizer has the gradients: what ZeRO's formulas count
 
     Minibatches, and what an operation needs only while it computes, do not count. `overlap=None` counts as True, as
     where there is a network.
@@ -69,6 +76,9 @@ def predicted(job: Job, strategy: Strategy | None = None, nodes: int = 1) -> lis
     NodeMemory(360,160 bytes in update; weights: 90,040, gradients: 90,040, optimizer: 180,080)
     """
     strategy = Serial() if strategy is None else strategy
+    if moment is not None:
+        one_of("predicted: moment", moment, MOMENTS)
+    nodes = whole_number("predicted: nodes", nodes, at_least=1)
     _check_known(strategy)
     with ExitStack() as stack:
         job = steps.emptied(job, stack)
@@ -76,7 +86,7 @@ def predicted(job: Job, strategy: Strategy | None = None, nodes: int = 1) -> lis
         plan, model = strategy.plan(job, nodes), job.build_model()
         if isinstance(strategy, Pipeline):
             strategy = _with_cuts(strategy, job, model, plan.dp)
-        of_stage = [rank.peak() for rank in _ranks(job, strategy, model, plan.dp)]
+        of_stage = [rank.peak(moment) for rank in _ranks(job, strategy, model, plan.dp)]
     return [of_stage[plan.coordinates(rank)["pp"]] for rank in range(nodes)]
 
 
@@ -90,6 +100,8 @@ def _check_known(strategy: Strategy) -> None:
         raise ValueError("predicted does not know how Serial adds up the gradients of shards: leave out shards")
     if isinstance(strategy, Synchronous) and strategy.compressor is not None:
         raise ValueError("predicted does not know what a compressor keeps: leave out compressor")
+    if isinstance(strategy, Sharded) and strategy.offload is not None:
+        raise ValueError("predicted does not know what a host keeps for its device: leave out offload")
     if isinstance(strategy, Pipeline) and strategy.made_schedule().is_asynchronous:
         raise ValueError(
             "predicted counts one version of the weights, but the stages of an asynchronous pipeline keep several: "
@@ -132,17 +144,44 @@ def _ranks(job: Job, strategy: Strategy, model: Module, replicas: int) -> Iterat
             checkpointing(model, "selective")
         stand_in: Any = SimpleNamespace(job=job, model=model, mesh={"tp": Alone(0, getattr(strategy, "tp", 1))})
         of_shard = strategy.loss(stand_in)
-        chunks = [steps.chunk(model, units, i == made.chunks - 1) for i, units in enumerate(strategy.chunks(model))]
+        by_unit = _sharing(strategy) == 3
+        chunks = [
+            steps.chunk(model, stages, number == made.chunks - 1, by_unit)
+            for number, stages in enumerate(strategy.chunks(model))
+        ]
     else:
         count = strategy.micro_batches if isinstance(strategy, Serial) else strategy.accumulate  # type: ignore[attr-defined]
-        chunks = [steps.whole(model, is_unit_by_unit=isinstance(strategy, Sharded) and strategy.stage == 3)]
+        chunks = [steps.whole(model, is_unit_by_unit=_sharing(strategy) == 3)]
         places, actions = [0], [[Action(kind, i, 0) for i in range(count) for kind in "FB"]]
     samples = _samples(job, replicas, count)
     kept = {size: steps.kept(chunks, job, size, of_shard, places, defer) for size in {*samples} - {0}}
     state = _state(job, model)
     for stage in range(stages):
         mine = {chunk: chunks[chunk] for chunk, place in enumerate(places) if place == stage}
-        yield _Rank(strategy, replicas, model, mine, kept, samples, actions[stage], state)
+        layouts = _layouts(strategy, model, stage)
+        yield _Rank(strategy, replicas, layouts, mine, kept, samples, actions[stage], state)
+
+
+def _sharing(strategy: Strategy) -> int:
+    """What the replicas share out: 0 nothing, 1 the optimizer's state, 2 gradients too, 3 weights too."""
+    return strategy.stage if isinstance(strategy, Sharded) else getattr(strategy, "shard", None) or 0
+
+
+def _layouts(strategy: Strategy, model: Module, stage: int) -> list[Layout]:
+    """The parameters of each vector that the replicas of a stage share out, the last layer's first, and its units."""
+    if isinstance(strategy, Sharded) and strategy.stage == 3:
+        return layout_of(units_of_model(model), [*model.parameters()])
+    if isinstance(strategy, Hybrid) and strategy.shard == 3:
+        units = strategy._units(model, stage)
+        return layout_of(units, parameters_of(*units), strategy._tied(model))
+    groups: list[list[Parameter]] = []
+    if isinstance(strategy, Sharded):
+        groups = fill([p for p in model.parameters() if p.requires_grad], strategy.bucket_mb * 1e6)
+    elif isinstance(strategy, Hybrid) and strategy.shard is not None:
+        for parameters in completed_with(strategy._own_stages(model, stage)).values():
+            trained = [p for p in parameters if p.requires_grad]
+            groups += fill(trained, strategy.bucket_mb * 1e6, strategy._tied(model))
+    return [Layout((), group) for group in groups]
 
 
 def _state(job: Job, model: Module) -> dict[Any, int]:
@@ -164,12 +203,16 @@ def _state(job: Job, model: Module) -> dict[Any, int]:
     }
 
 
+_OfChunk = tuple[int, Sequence[int]]
+"""A chunk, and bytes of its steps."""
+
+
 class _Moment(NamedTuple):
     """What there is at one moment: bytes of the steps of some chunks, and other parts."""
 
     name: str
-    activations: list[tuple[int, Sequence[int]]]
-    gradients: list[tuple[int, Sequence[int]]]
+    activations: list[_OfChunk]
+    gradients: list[_OfChunk]
     others: list[Part]
 
     @property
@@ -179,8 +222,9 @@ class _Moment(NamedTuple):
 
 
 class _Share(NamedTuple):
-    """What a bucket has of the gradients of a step, in bytes: all, and what this rank owns of the sum."""
+    """What a bucket has of the gradients of a chunk's step, in bytes: all, and what this rank owns of the sum."""
 
+    chunk: int
     step: int
     whole: int
     own: int
@@ -192,7 +236,7 @@ class _Rank:
     Parameters
         strategy  how to train
         replicas  their number
-        model     without contents
+        layouts   of the vectors that they share out
         steps     of this rank's chunks, by the numbers of these
         kept      by the samples of a micro-batch, what each chunk of the model keeps of it
         samples   of each micro-batch
@@ -204,7 +248,7 @@ class _Rank:
         self,
         strategy: Strategy,
         replicas: int,
-        model: Module,
+        layouts: Sequence[Layout],
         steps: Mapping[int, Sequence[Step]],
         kept: Mapping[int, Sequence[Kept]],
         samples: Sequence[int],
@@ -215,42 +259,39 @@ class _Rank:
         self._actions = [action for action in actions if action.kind != "U" and samples[action.micro_batch]]
         self._last = {action.chunk: action for action in self._actions if action.kind in "BW"}
         self._recomputes = isinstance(strategy, Pipeline) and strategy.recompute in (True, "full")
-        self._stage = strategy.stage if isinstance(strategy, Sharded) else 0
-        self._overlaps = isinstance(strategy, Sharded) and strategy.overlap is not False
+        self._sharing, self._overlaps = _sharing(strategy), getattr(strategy, "overlap", None) is not False
         first: dict[Any, tuple[int, int]] = {}  # the chunk and step that a tensor belongs to
         for chunk, of_chunk in steps.items():
             for i, step in enumerate(of_chunk):
                 first = dict.fromkeys(step.tensors(), (chunk, i)) | first
-        groups = _groups(strategy, model) if isinstance(strategy, Sharded) else []
-        own = {p: count for group in groups for p, count in _owned(group, replicas).items()}
+        own = {p: count for layout in layouts for p, count in _owned(layout.parameters, replicas).items()}
         self._fixed: list[Part] = []
         self._gradients = {chunk: [0] * (len(of_chunk) + 1) for chunk, of_chunk in steps.items()}  # the loss has none
         for tensor, (chunk, i) in first.items():
             name, numbers = steps[chunk][i].name, own.get(tensor, tensor.size)
-            weights = (numbers if self._stage == 3 else tensor.size) * tensor.dtype.itemsize
+            weights = (numbers if self._sharing == 3 else tensor.size) * tensor.dtype.itemsize
             self._fixed += [Part(name, "weights", weights), Part(name, "optimizer", numbers * state.get(tensor, 0))]
             self._gradients[chunk][i] += tensor.data.nbytes if tensor in state else 0
         self._buckets = [
-            [_Share(first[p][1], p.data.nbytes, own[p] * p.dtype.itemsize) for p in group]
-            for group in groups
-            if group[0] in state
+            [_Share(*first[p], p.data.nbytes, own[p] * p.dtype.itemsize) for p in layout.parameters]
+            for layout in layouts
+            if layout.parameters[0] in state
         ]
-        self._unit_of, self._memory, self._unit_bytes = self._units(model) if self._stage == 3 else ([], 0, [])
-
-    def _units(self, model: Module) -> tuple[list[int], int, list[int]]:
-        """The unit of each step and of the loss, the memory for the weights of one, and the weights of each."""
-        (of_chunk,) = self._steps.values()
-        unit_of = [0, *accumulate(step.is_end for step in of_chunk)]
-        layouts = _layouts(model)
-        weights = [0] * (unit_of[-1] + 1)
-        for layout in layouts:
+        self._unit_of: dict[int, list[int]] = {}  # of each step of a chunk, and of the loss
+        self._units: list[int] = []  # the weights of each unit
+        for chunk, of_chunk in steps.items() if self._sharing == 3 else ():
+            ends = accumulate((step.is_end for step in of_chunk[:-1]), initial=len(self._units))
+            self._unit_of[chunk] = [*ends]
+            self._units += [0] * (self._unit_of[chunk][-1] + 1 - len(self._units))
+            self._unit_of[chunk].append(len(self._units) - 1)
+        for layout in layouts if self._units else ():
             for unit in layout.users:
-                weights[unit] += sum(p.data.nbytes for p in layout.parameters)
-        return unit_of, places_of(layouts)[0], weights
+                self._units[unit] += sum(p.data.nbytes for p in layout.parameters)
+        self._memory = places_of(layouts)[0] if self._units else 0
 
-    def peak(self) -> NodeMemory:
-        """What there is when there is most."""
-        most = max(self._moments(), key=lambda moment: moment.total)
+    def peak(self, name: str | None) -> NodeMemory:
+        """What there is when there is most, of the moments of that name."""
+        most = max((each for each in self._moments() if name in (None, each.name)), key=lambda each: each.total)
         parts = [*self._fixed, *most.others]
         for component, listed in (("gradients", most.gradients), ("activations", most.activations)):
             for chunk, numbers in listed:
@@ -260,47 +301,67 @@ class _Rank:
 
     def _moments(self) -> Iterator[_Moment]:
         """What there is after each forward pass and after each step of a backward pass, and at the update."""
-        alive: dict[tuple[int, int], list[tuple[int, Sequence[int]]]] = {}  # by micro-batch and chunk
+        alive: dict[tuple[int, int], list[_OfChunk]] = {}  # by micro-batch and chunk
         deferred: dict[tuple[int, int], int] = {}
         gradients: dict[int, Sequence[int]] = {}  # by chunk, from earlier micro-batches
-        for action in self._actions:
-            chunk, key = action.chunk, (action.micro_batch, action.chunk)
-            kept, last = self._kept[self._samples[action.micro_batch]][chunk], len(self._steps[chunk]) - 1
+        seen = set()  # a long minibatch comes back to the same state again and again
+        for action, after in pairwise([*self._actions, None]):
+            chunk, size, key = action.chunk, self._samples[action.micro_batch], (action.micro_batch, action.chunk)
+            kept, is_last = self._kept[size][chunk], action == self._last.get(chunk)
             alive.pop(key, None)
-            received, rest = (chunk, [kept.received]), [Part(DEFERRED, "activations", sum(deferred.values()))]
+            received: _OfChunk = chunk, [kept.received]
             others = [*chain(*alive.values()), received]
-            if action.kind == "F":
-                for i in range(last + 2) if self._stage == 3 else [last + 1]:
+            rest = [Part(DEFERRED, "activations", sum(deferred.values()))]
+            counted = sorted((self._samples[micro_batch], of) for micro_batch, of in alive)
+            following = after and (after.kind, after.chunk)
+            state = action.kind, chunk, size, is_last, following, *counted, *rest, *gradients
+            if state not in seen and action.kind == "F":
+                for i in range(len(kept.steps)) if self._sharing == 3 else [len(kept.steps) - 1]:
                     now = [*others, (chunk, kept.steps[: i + 1])]
-                    yield _Moment("forward", now, [*gradients.items()], rest + self._gathered(i, +1))
+                    yield _Moment("forward", now, [*gradients.items()], rest + self._gathered(chunk, i, +1, after))
+            before = gradients.get(chunk)
+            if state not in seen and action.kind in "BI":
+                of_others = [each for each in gradients.items() if each[0] != chunk]
+                for now, mine, buffers in self._backward(chunk, kept, before, is_last, after):
+                    yield _Moment("backward", others + now, [*of_others, (chunk, mine)], rest + buffers)
+            seen.add(state)
+            if action.kind == "F":
                 alive[key] = [(chunk, [kept.input])] if self._recomputes else [received, (chunk, kept.steps)]
-            elif action.kind in "BI":
-                before = gradients.pop(chunk, None)
-                for i in reversed(range(last + 3)):
-                    is_last = action == self._last[chunk]
-                    now, buffers = [*others, (chunk, kept.steps[:i])], rest + self._gathered(min(i, last + 1), -1)
-                    end = next((end for end in kept.outputs if end >= min(i, last)), None)
-                    if end is not None:  # backward holds the output of a graph, and the gradient of that
-                        now.append((chunk, [kept.outputs[end] * (i <= end)]))
-                        buffers.append(Part(MESSAGES, "buffers", kept.outputs[end]))
-                    if i == 0 or i - 1 in kept.outputs:  # ... and the gradient of its input
-                        buffers.append(Part(MESSAGES, "buffers", kept.outputs.get(i - 1, kept.input)))
-                    if i in kept.again:
-                        mine = self._computed(chunk, i + 1, before, is_last, is_between=True)
-                        recomputed = [*now, (chunk, [0] * i + [kept.again[i]])]
-                        yield _Moment("backward", recomputed, [*gradients.items(), (chunk, mine)], buffers)
-                    mine = self._computed(chunk, i, before, is_last)
-                    yield _Moment("backward", now, [*gradients.items(), (chunk, mine)], buffers)
-                if action.kind == "B":
-                    gradients[chunk] = self._gradients[chunk]
-                else:
-                    deferred[key] = kept.deferred
-                    gradients |= {} if before is None else {chunk: before}
+            elif action.kind == "I":
+                deferred[key] = kept.deferred
             else:
-                del deferred[key]
-                gradients[chunk] = self._gradients[chunk]
-        own = [sum(share.own for share in chain(*self._buckets) if share.step == i) for i in range(last + 1)]
-        yield _Moment("update", [], [(0, own)] if self._stage >= 2 else [*gradients.items()], [])
+                deferred.pop(key, None)
+                gradients[chunk] = self._own(chunk) if is_last else self._gradients[chunk]
+        yield _Moment("update", [], [*gradients.items()], [])
+
+    def _backward(
+        self, chunk: int, kept: Kept, before: Sequence[int] | None, is_last: bool, after: Action | None
+    ) -> Iterator[tuple[list[_OfChunk], list[int], list[Part]]]:
+        """What a chunk has after each step of its backward pass: activations, gradients, and buffers.
+
+        before: its gradients from earlier micro-batches
+        """
+        last = len(self._steps[chunk]) - 1
+        for i in reversed(range(last + 3)):
+            now, buffers = [(chunk, kept.steps[:i])], self._gathered(chunk, min(i, last + 1), -1, after)
+            end = next((end for end in kept.outputs if end >= min(i, last)), None)
+            if end is not None:  # backward holds the output of a graph, and the gradient of that
+                now.append((chunk, [kept.outputs[end] * (i <= end)]))
+                buffers.append(Part(MESSAGES, "buffers", kept.outputs[end]))
+            if i == 0 or (i <= last and i - 1 in kept.outputs):  # ... and the gradient of its input
+                buffers.append(Part(MESSAGES, "buffers", kept.outputs.get(i - 1, kept.input)))
+            if i in kept.again:
+                again = [*now, (chunk, [0] * i + [kept.again[i]])]
+                yield again, self._computed(chunk, i + 1, before, is_last, is_between=True), buffers
+            yield now, self._computed(chunk, i, before, is_last), buffers
+
+    def _own(self, chunk: int) -> Sequence[int]:
+        """The gradients of a chunk's steps that the rank keeps for the update."""
+        numbers = [*self._gradients[chunk]]
+        for share in chain(*self._buckets) if self._sharing >= 2 else ():
+            if share.chunk == chunk:
+                numbers[share.step] += share.own - share.whole
+        return numbers
 
     def _computed(
         self, chunk: int, step: int, before: Sequence[int] | None, is_last: bool, is_between: bool = False
@@ -312,13 +373,14 @@ class _Rank:
         """
         whole = self._gradients[chunk]
         numbers = [0] * step + whole[step:] if before is None else [*before]
-        if not is_last or not self._stage:
+        if not is_last or not self._sharing:
             return numbers
-        done = [bucket for bucket in self._buckets if all(share.step >= step for share in bucket)]
+        buckets = [bucket for bucket in self._buckets if bucket[0].chunk == chunk]
+        done = [bucket for bucket in buckets if all(share.step >= step for share in bucket)]
         here = [bucket for bucket in done if any(share.step == step for share in bucket) and not is_between]
         travelling = done[-IN_FLIGHT:] if self._overlaps else []
-        if self._stage == 1:
-            for share in chain(*travelling):
+        if self._sharing == 1:  # the sums that have come
+            for share in chain(*(travelling or done[-IN_FLIGHT:-1])):
                 numbers[share.step] += share.own
             return numbers
         travelling += [bucket for bucket in here if any(share.step > step for share in bucket)][:1]
@@ -328,24 +390,19 @@ class _Rank:
                 numbers[share.step] += share.own - share.whole
         return numbers
 
-    def _gathered(self, step: int, towards: int) -> list[Part]:
-        """The weights that stage 3 has gathered for this step, and those that travel for the next unit."""
-        if self._stage < 3:
+    def _gathered(self, chunk: int, step: int, towards: int, after: Action | None) -> list[Part]:
+        """The weights that stage 3 has gathered for this step, and those that travel for the unit after it."""
+        if self._sharing < 3:
             return []
-        after = min(self._unit_of[step] + towards, len(self._unit_bytes) - 1)  # after the last one, backward begins
-        travelling = self._unit_bytes[after] if self._overlaps and after >= 0 else 0
+        units, unit = self._unit_of[chunk], self._unit_of[chunk][step] + towards
+        if not units[0] <= unit <= units[-1]:  # the next action's first unit
+            unit = -1 if after is None else self._unit_of[after.chunk][0 if after.kind == "F" else -1]
+        travelling = self._units[unit] if self._overlaps and unit >= 0 else 0
         return [Part(GATHERED, "buffers", self._memory + travelling)]
 
 
 def _size(bucket: Sequence[_Share]) -> int:
     return sum(share.whole for share in bucket)
-
-
-def _groups(strategy: Sharded, model: Module) -> list[list[Parameter]]:
-    """The parameters of each vector that the replicas share out, the last layer's first."""
-    if strategy.stage == 3:
-        return [layout.parameters for layout in _layouts(model)]
-    return fill([p for p in model.parameters() if p.requires_grad], strategy.bucket_mb * 1e6)
 
 
 def _owned(group: Sequence[Parameter], replicas: int) -> dict[Parameter, int]:

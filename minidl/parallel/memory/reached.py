@@ -81,6 +81,7 @@ class Reached:
                     rest += [(inner, name) for inner in _inside(value)]
                 elif getattr(value, "held", True):
                     found.append(value)
+                    rest.append((getattr(value, "grad", None), name))
 
 
 def _inside(value: Any) -> Iterable[Any]:

@@ -21,7 +21,7 @@ from minidl.parallel.job import Job
 from minidl.parallel.mean_loss import Loss, mean_loss
 from minidl.parallel.pipeline.costs import name_of, names_in
 from minidl.parallel.pipeline.handover import separate, tensors_of
-from minidl.parallel.sharded.units import units_of
+from minidl.parallel.sharded.units import units_of, units_of_model
 from minidl.parallel.tensor.hybrid import RankAndSize
 from minidl.recomputation import checkpoint
 from minidl.tensor import backward
@@ -82,7 +82,7 @@ def whole(model: Module, is_unit_by_unit: bool) -> list[Step]:
     if isinstance(forward, CheckpointedForward):
         last = len(stages) if is_unit_by_unit else 0
         return [_segment(model, stages[a:b], a, again, b < last) for a, b, again in forward.segments]
-    ends = {unit.first + len(unit.stages) - 1 for unit in units_of(stages)[:-1]} if is_unit_by_unit else set()
+    ends = {unit.first - 1 for unit in units_of_model(model)} if is_unit_by_unit else set()
     names = names_in(model)
     return [Step(name_of(each, names), each, [each], i in ends) for i, each in enumerate(stages)]
 
@@ -95,10 +95,12 @@ def _segment(model: Module, stages: Sequence[Stage], first: int, recomputed: boo
     return Step(" to ".join(ends), partial(checkpoint, run) if recomputed else run, stages, is_end, again)
 
 
-def chunk(model: Module, stages: Sequence[Stage], is_last: bool) -> list[Step]:
-    """The steps of a chunk of a pipeline, whose graph ends with it, or with the loss."""
+def chunk(model: Module, stages: Sequence[Stage], is_last: bool, is_unit_by_unit: bool) -> list[Step]:
+    """The steps of a chunk of a pipeline, whose graph ends with it, or with the loss; and with each unit."""
+    ends = {unit.first - 1 for unit in units_of(stages)} if is_unit_by_unit else set()
+    ends |= set() if is_last else {len(stages) - 1}
     names = names_in(model)
-    return [Step(name_of(each, names), each, [each], each is stages[-1] and not is_last) for each in stages]
+    return [Step(name_of(each, names), each, [each], i in ends) for i, each in enumerate(stages)]
 
 
 def kept(
@@ -135,7 +137,7 @@ def kept(
             if step.again is not None:
                 again[i] = _size(KeptArrays([x, *left_out]).new(_tensors(step.again(x))))
             output = x = step.run(x)
-            if step is chunks[-1][-1] and step.again is not None:  # the model's output is there a second time
+            if step.again is not None and step is chunks[-1][-1] and not outputs:  # the model's output twice
                 again[i] += _size([each.data for each in _tensors(x)])
             if step.is_end:
                 x, leaves = separate(output)

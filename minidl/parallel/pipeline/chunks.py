@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple, Protocol
 
+from minidl.kept_arrays import look_at_memory
 from minidl.kernels import Array
 from minidl.nn import Stage, run_stages
 from minidl.parallel.pipeline.handover import tensors_of
@@ -39,6 +40,7 @@ class Link(NamedTuple):
         else:
             reached = [(tensor, g) for tensor, g in zip(outputs, gradients, strict=True) if g is not None]
             rest = backward([tensor for tensor, _ in reached], [g for _, g in reached], defer=defer)
+        look_at_memory("input gradient")
         return [leaf.grad for leaf in self.inputs if leaf.requires_grad], None if rest is None else rest.run
 
 

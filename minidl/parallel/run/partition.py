@@ -171,7 +171,7 @@ class Partition:
 
     def agree(self, mine: bool) -> bool:
         """Whether it is True on all ranks of one replica, or of all replicas that share out their state."""
-        return mine if self._replica is None else all(self._replica.all_gather(mine))
+        return mine if self._counting is None else all(self._counting.all_gather(mine))
 
     # Whole arrays
 

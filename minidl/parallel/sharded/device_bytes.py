@@ -22,21 +22,20 @@ class DeviceBytes:
         gradients  that travel
         on_device  whether the optimizer's state and this rank's range of the gradients are there; else with the host
 
-    Not counted: what an operation needs while it computes, and what is recomputed in backward by activation
-    checkpointing. The samples count as activations where a layer keeps them.
+    What an operation needs while it computes is not counted. The samples count as activations where a layer keeps them.
     """
 
     def __init__(self, session: Session, shares: Shares, gradients: ScatteredGradients, on_device: bool) -> None:
         self._session, self._shares, self._gradients, self._on_device = session, shares, gradients, on_device
         self._kept: dict[int, ref[Array]] = {}  # the activations, as long as backward needs them
 
-    def __call__(self, moment: str, outputs: Iterable[Any] = (), extra: int = 0) -> None:
+    def __call__(self, moment: str, *, outputs: Iterable[Any] = (), filled: Iterable[Array] = ()) -> None:
         """Count.
 
         Parameters
             moment   names this moment in errors
             outputs  of a forward pass that keeps arrays for backward
-            extra    bytes of a bucket that was filled
+            filled   buckets that have been filled
         """
         shares, seen = self._shares, set[int]()
 
@@ -61,5 +60,5 @@ class DeviceBytes:
         alive = [(key, array) for key, one in self._kept.items() if (array := one()) is not None]
         self._kept = {key: ref(array) for key, array in alive}
         sizes["activations"] = new([array for _, array in alive])
-        sizes["buffers"] = extra + self._gradients.bytes_travelling + sum(group.arriving for group in groups)
+        sizes["buffers"] = new(filled) + self._gradients.bytes_travelling + sum(group.arriving for group in groups)
         self._session.comm.device.holds(moment, sizes)

@@ -89,10 +89,9 @@ class ScatteredGradients(GradientBuckets):
             self._arrive()
         is_hidden = self.overlap and i < len(self.buckets) - 1  # the last one begins when backward is done
         is_over = self._stage == 3 and not is_hidden  # its weights are not needed again, and give it their memory
-        memory = group.weights if is_over and group.weights.size else None
-        whole = gradient(bucket, memory)
+        whole = gradient(bucket, group.weights if is_over and group.weights.size else None)
         if self.count is not None:
-            self.count("in backward", extra=0 if memory is not None else whole.nbytes)
+            self.count("in backward", filled=[whole])
         if self._stage == 1:
             set_gradient(bucket, whole)
         else:

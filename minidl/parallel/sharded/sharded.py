@@ -31,6 +31,7 @@ from minidl.parallel.sharded.offload import Offload, OffloadedGradients, Offload
 from minidl.parallel.sharded.scattered_gradients import ScatteredGradients
 from minidl.parallel.sharded.shares import Shares, shares_of
 from minidl.parallel.sharded.units import Units, cut_units, units_of_model
+from minidl.recomputation import on_recomputed
 from minidl.tensor import Tensor
 
 
@@ -188,7 +189,7 @@ class Sharded(Synchronous):
         if shares.units is None:
             loss = session.loss(batch)
             if shares.count is not None:
-                shares.count("after forward", [loss])
+                shares.count("after forward", outputs=[loss])
             loss.backward()
         else:
             shares.units.forward_and_backward(session, batch)
@@ -207,7 +208,8 @@ class Sharded(Synchronous):
         gradients = ScatteredGradients(*settings) if self.offload is None else OffloadedGradients(*settings, shares)
         memory = session.comm.memory
         if memory is not None and (self.offload is not None or memory.device < math.inf):
-            shares.count = gradients.count = DeviceBytes(session, shares, gradients, self.offload is None)
+            shares.count = gradients.count = count = DeviceBytes(session, shares, gradients, self.offload is None)
+            on_recomputed.set(lambda outputs: count("where backward computes again", outputs=outputs))
         if shares.units is not None:
             shares.units.completed[0], shares.units.count = gradients.completed, shares.count
         return gradients

@@ -153,7 +153,7 @@ class Units:
             if links:
                 links[-1] = links[-1]._replace(output=session.mean_loss(outputs, batch) * batch.weight)
                 if self.count is not None:
-                    self.count("in forward", [links[-1].output])
+                    self.count("in forward", outputs=[links[-1].output])
             outputs = None  # backward releases the graphs, one unit after the other
             session.comm.mark("backward")
             self.backward(0, links, None)
@@ -185,7 +185,7 @@ class Units:
             if links is not None:
                 links.append(Link.of(x, output))
                 if self.count is not None:
-                    self.count("in forward", tensors_of(output))
+                    self.count("in forward", outputs=tensors_of(output))
             x = output
         return x
 

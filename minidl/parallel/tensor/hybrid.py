@@ -72,7 +72,7 @@ class Hybrid(Pipeline):
 
         along "tp"  every layer is sharded: two all-reduces per layer
         along "pp"  activations and their gradients pass between stages, micro-batch by micro-batch
-        along "dp"  gradients are all-reduced, once per minibatch
+        along "dp"  gradients are all-reduced, once per minibatch; or, with `shard`, reduce-scattered
 
     Parameters
         dp        replicas, which share each minibatch; default: as many as the nodes suffice for
@@ -87,8 +87,12 @@ class Hybrid(Pipeline):
         sequence  True: between sharded layers, each node along "tp" has a slice of the positions: norms and dropout
                   are computed once instead of tp times, for the same number of words in messages; a quarter more
                   with recompute="selective", which keeps slices alone, so that activations are divided by tp
-        shard     what the replicas share out among them instead of keeping copies, as in `Sharded(stage=)`: 1, the
-                  optimizer's state; 2, gradients too; 3, weights too; None: nothing
+        shard     what the nodes along "dp" share out among them instead of keeping copies, as in `Sharded(stage=)`
+                      1     the optimizer's state
+                      2     ... and the gradients
+                      3     ... and the weights. Each stage of the model (`nn.Stage`) with weights is a unit, which
+                            gathers them before its forward and again before its backward of every micro-batch
+                      None  nothing
         axes      order of the axes in the mesh, outermost first. Nodes along the last one have consecutive ranks, so
                   they share a rack or a server: put last what sends most. In a GPT that is "tp" if a minibatch has
                   more than 3 * width * (dp - 1) / (tp - 1) positions, else "dp"; "pp" sends least. The order changes
@@ -99,8 +103,20 @@ class Hybrid(Pipeline):
     inside a sharded layer use the engine's own all-reduce, whatever `algorithm` is: with three or more nodes along
     "tp", a run on another engine may have other bits.
 
+    Notes
+        With shard and algorithm="ordered" the weights have the bits that they have without shard, but for norms
+        (clip_norm, LARS, LAMB), in which the nodes add up squares of their ranges. The notes of `Sharded` hold, with dp
+        for N: of P weights on its stage and tensor shard, in float32 with Adam, a node keeps 16 P bytes at the update
+        without shard, 8 P + 8 P / dp, 4 P + 12 P / dp and 16 P / dp bytes with shard=1, 2 and 3.
+        With several micro-batches gradients are whole until the last one, also with shard=2 and 3: 4 P bytes.
+        Numbers that a node sends along "dp" in a minibatch of m micro-batches: 2 P (dp - 1) / dp without shard and with
+        shard=1 and 2; (2 m + 1) P (dp - 1) / dp with shard=3, and (3 m + 1) P (dp - 1) / dp if it recomputes in full:
+        many micro-batches, which keep a pipeline busy, are paid for in traffic. A zero bubble's W gathers nothing.
+        LARS and LAMB need whole layers: they go with dp and pp, with and without shard, and not with tp.
+
     References
-        Narayanan et al. (arXiv:2104.04473), section 3; Korthikanti et al. (arXiv:2205.05198), section 4.2.
+        Narayanan et al. (arXiv:2104.04473), section 3; Korthikanti et al. (arXiv:2205.05198), section 4.2; Rajbhandari
+        et al. (arXiv:1910.02054), section 5, for shard.
     """
 
     stages: int = field(default=1, init=False, repr=False)
@@ -123,7 +139,7 @@ class Hybrid(Pipeline):
         flag("Hybrid: sequence", self.sequence)
         if self.shard is not None:
             object.__setattr__(self, "shard", whole_number("Hybrid: shard", self.shard, at_least=1, at_most=3))
-            one_of("Hybrid: algorithm, with shard", self.algorithm, ("auto", "ordered"))
+            one_of("Hybrid: with shard, algorithm", self.algorithm, ("auto", "ordered"))
         object.__setattr__(self, "axes", in_any_order("Hybrid: axes", self.axes, AXES))
         super().__post_init__()
 
