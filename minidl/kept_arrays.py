@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar
 from functools import partial
 from types import CellType, FunctionType, MethodType
@@ -13,14 +13,19 @@ import numpy as np
 from minidl.kernels import Array, owner
 from minidl.tape import Node
 
-memory_watch: ContextVar[Callable[[str], None] | None] = ContextVar("minidl_memory_watch", default=None)
-"""What `look_at_memory` calls; None: nothing."""
+Look = Callable[[str, Sequence[Any]], None]
+
+memory_watches: ContextVar[tuple[Look, ...]] = ContextVar("minidl_memory_watches", default=())
+"""What `look_at_memory` calls."""
 
 
-def look_at_memory(moment: str) -> None:
-    """Called where a rank's memory may be at its peak; `parallel.memory.live` counts what is alive then."""
-    if (look := memory_watch.get()) is not None:
-        look(moment)
+def look_at_memory(moment: str, outputs: Sequence[Any] = ()) -> None:
+    """Called where a rank's memory may be at its peak, such as in backward when a call has been repeated.
+
+    outputs: tensors, of which a graph is there that no strategy holds.
+    """
+    for look in memory_watches.get():
+        look(moment, outputs)
 
 
 def kept_bytes(outputs: Iterable[Any], left_out: Iterable[Any]) -> int:

@@ -81,10 +81,6 @@ def checkpoint(function: Callable[..., _T], *inputs: Any) -> _T:
     return replaced
 
 
-on_recomputed: ContextVar[Callable[[list[Tensor]], None] | None] = ContextVar("minidl_on_recomputed", default=None)
-"""Called with the outputs of a call that has been repeated, when all that it keeps for backward is there."""
-
-
 class Recomputation:
     """A call that can be repeated with the random numbers and the autocast type of the first time.
 
@@ -110,9 +106,7 @@ class Recomputation:
         with self._as_before(), enable_grad():
             arguments, leaves = self.arguments()
             outputs = [output for output in tensors_in(self._function(*arguments)) if output.requires_grad]
-            if (look := on_recomputed.get()) is not None:
-                look(outputs)
-            look_at_memory("recomputed")
+            look_at_memory("recomputed", outputs)
             return outputs, leaves
 
     def gradients(

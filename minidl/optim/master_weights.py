@@ -15,6 +15,8 @@ References
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from minidl.kernels import Array
@@ -26,13 +28,14 @@ MASTER = "master_param"
 FLOAT32 = np.dtype(np.float32)
 
 
-def new_master(data: Array) -> Array:
-    """The weights in float32."""
-    return data.astype(FLOAT32, order="C")
+def master_of(data: Array, state: dict[str, Any]) -> Array:
+    """The master in the state of the parameter with these weights; it is made if there is none.
 
-
-def brought_up_to_date(master: Array, data: Array) -> Array:
-    """The master, changed to the weight wherever that is not the master rounded, bit by bit."""
+    Where the weight is not the master rounded, bit by bit, the master becomes the weight.
+    """
+    if MASTER not in state:
+        state[MASTER] = data.astype(FLOAT32, order="C")
+    master: Array = state[MASTER]
     written = cast(master, data.dtype).view(np.uint16) != data.view(np.uint16)
     master[written] = data[written]
     return master

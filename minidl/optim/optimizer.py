@@ -14,7 +14,7 @@ from minidl.arguments import real_number
 from minidl.from_pytorch import unknown_option
 from minidl.kernels import Array, array_module
 from minidl.kernels.sixteen_bit import cast, is_floating_point, is_sixteen_bit
-from minidl.optim.master_weights import FLOAT32, MASTER, brought_up_to_date, new_master
+from minidl.optim.master_weights import FLOAT32, master_of
 from minidl.optim.state_dict import EXTRA_KEYS, Group, load_state, save_state
 from minidl.tensor import Tensor
 
@@ -134,16 +134,13 @@ class Optimizer(ABC):
                     raise TypeError("a parameter's .grad is an array, not a Tensor: assign the Tensor's .data")
                 if gradient.shape != data.shape:
                     raise ValueError(f"a parameter of shape {data.shape} has a gradient of shape {gradient.shape}")
-                has_master = is_sixteen_bit(data.dtype)
-                state = self.state.get(parameter)
-                if state is None:
-                    wide = new_master(data) if has_master else data
-                    state = self.state[parameter] = self.new_state(wide, group)
-                    state |= {MASTER: wide} if has_master else {}
-                if has_master:
+                state = self.state.get(parameter, {})
+                if is_sixteen_bit(data.dtype):
                     gradient = cast(gradient, FLOAT32)
                     gradient /= self.grad_scale
-                    data = brought_up_to_date(state[MASTER], data)
+                    data = master_of(data, state)
+                if parameter not in self.state:
+                    self.state[parameter] = state = state | self.new_state(data, group)
                 yield Due(parameter, data, gradient, state, group)
 
     @abstractmethod
@@ -217,6 +214,7 @@ class Optimizer(ABC):
             {"state": {0: {"momentum_buffer": array}, ...}, "param_groups": [{"lr": 0.1, ..., "params": [0, 1]}]}
 
         Parameters are numbered in the order in which they were given. `step` is an array of shape (), as in PyTorch.
+        That of a parameter in 16 bits has its float32 master, `master_param`, too.
         """
         return save_state(self)
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from minidl.kernels import Array, array_module, to_numpy
 from minidl.kernels.sixteen_bit import is_sixteen_bit
-from minidl.optim.master_weights import MASTER, brought_up_to_date, new_master
+from minidl.optim.master_weights import MASTER, master_of
 from minidl.tensor import Tensor
 
 Group = dict[str, Any]  # of parameters: "params" is a list of tensors; all other keys are options
@@ -44,8 +44,10 @@ def save_state(optimizer: HasState) -> dict[str, Any]:
     """Implement `Optimizer.state_dict`."""
     parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
     for parameter, state in optimizer.state.items():
-        if MASTER in state:
-            brought_up_to_date(state[MASTER], parameter.data)
+        if is_sixteen_bit(parameter.dtype) and state:
+            master_of(parameter.data, state)  # brings it up to date
+        else:
+            state.pop(MASTER, None)  # of a parameter that was converted since
     number = {parameter: index for index, parameter in enumerate(parameters)}
     return {
         "state": {
@@ -139,10 +141,11 @@ def _state(
     A state without the master that this parameter has, such as PyTorch's, gets a new one; one that it does not have,
     since it is float32 here, is left out.
     """
-    data, is_narrow = parameter.data, is_sixteen_bit(parameter.dtype)
-    given = {name: value for name, value in values.items() if value is not None and (is_narrow or name != MASTER)}
-    if is_narrow:
-        given = {MASTER: (data := new_master(data)), **given}
+    data, given = parameter.data, {name: value for name, value in values.items() if value is not None}
+    saved_master = given.pop(MASTER, None)
+    if is_sixteen_bit(data.dtype):
+        data = master_of(data, {})
+        given[MASTER] = data if saved_master is None else saved_master
     missing = optimizer.new_state(data, group).keys() - given.keys()
     if missing:
         raise ValueError(

@@ -56,8 +56,9 @@ class Job:
                         is scaled down to it before the optimizer gets it, as by `nn.clip_grad_norm_`; None: no clipping
         precision       "float32", "bfloat16" or "float16": the type to which model (by `Module.to`) and samples are
                         converted. In 16 bits, weights, gradients and activations take 2 bytes each, in memory and in
-                        messages, and optimizers keep float32 masters of the weights. In float16 the loss is scaled by
-                        `amp.GradScaler`; a step with a gradient that is not finite is skipped by all ranks.
+                        messages; sums of gradients are rounded to 16 bits, and optimizers keep float32 masters of the
+                        weights. In float16 the loss is scaled by `amp.GradScaler`; a step with a gradient that is not
+                        finite is skipped by all ranks.
                         None: the types that model and data have
 
     Raises

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from ml_dtypes import bfloat16
 
-from minidl import Tensor, optim
+from minidl import Tensor, nn, optim
 
 TYPES = [np.dtype(np.float16), np.dtype(bfloat16)]
 OPTIMIZERS = [
@@ -110,6 +110,21 @@ def test_states_are_exchanged_with_parameters_that_have_no_masters(make):
         kept = to.state_dict()["state"].get(0, {})
         assert ("master_param" in kept) == (saved is without and bool(wide_state))
         assert all((kept[name] == wide_state[name]).all() for name in wide_state)
+
+
+def test_a_model_may_be_converted_between_two_steps():
+    model = nn.Linear(7, 3, bias=False)
+    optimizer, before = optim.Adam(model.parameters(), lr=1e-4, eps=0.0), model.weight.data.copy()
+    for dtype in ("float32", "bfloat16", "float16", "float32", "bfloat16", "float64"):
+        model.to(dtype)
+        for _ in range(30):
+            model.weight.grad = np.ones((3, 7), dtype)
+            optimizer.step()
+        saved = optimizer.state_dict()
+        assert ("master_param" in saved["state"][0]) == dtype.endswith("16")
+        optim.Adam(model.parameters()).load_state_dict(saved)
+    moved = before - model.weight.data
+    assert np.abs(moved - 6 * 30 * 1e-4).max() < 4 * 2.0**-10  # at most half a unit of bfloat16 at each conversion
 
 
 def test_a_master_of_another_shape_is_refused():

@@ -7,7 +7,6 @@ import tracemalloc
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from operator import attrgetter
 from types import CodeType, FrameType
 from typing import Any, Self
@@ -15,7 +14,7 @@ from typing import Any, Self
 from minidl.arguments import whole_number
 from minidl.cluster.engines.protocol import Engine
 from minidl.data import Dataset
-from minidl.kept_arrays import KeptArrays, is_array, memory_watch
+from minidl.kept_arrays import KeptArrays, is_array, memory_watches
 from minidl.kernels import owner
 from minidl.nn import Module
 from minidl.parallel.data_parallel.serial import Serial
@@ -119,9 +118,11 @@ class _Watch:
 
     def __enter__(self) -> Self:
         self._session.comm.watch(self._look)
-        self._token = memory_watch.set(partial(self._look, "moment"))
-        for parameter in self._session.parameters:
-            parameter.register_post_accumulate_grad_hook(lambda parameter: self._look("moment", "gradient"))
+        self._token = memory_watches.set((*memory_watches.get(), lambda name, outputs: self._look("moment", name)))
+        parameters, small = self._session.parameters, sum(p.size for p in self._session.parameters) / 200
+        for parameter in parameters:
+            if parameter.size > small:  # others change little
+                parameter.register_post_accumulate_grad_hook(lambda parameter: self._look("moment", "gradient"))
         if self._traces:
             tracemalloc.start(1)
         return self
@@ -129,7 +130,7 @@ class _Watch:
     def __exit__(self, *error: object) -> None:
         if self._traces:
             tracemalloc.stop()
-        memory_watch.reset(self._token)
+        memory_watches.reset(self._token)
         self._session.comm.watch(None)
 
     @property

@@ -62,3 +62,7 @@ class DeviceBytes:
         sizes["activations"] = new([array for _, array in alive])
         sizes["buffers"] = new(filled) + self._gradients.bytes_travelling + sum(group.arriving for group in groups)
         self._session.comm.device.holds(moment, sizes)
+
+    def look(self, moment: str, outputs: Iterable[Any]) -> None:
+        """Count at a moment within backward; for `look_at_memory`."""
+        self(f"in backward ({moment})", outputs=outputs)

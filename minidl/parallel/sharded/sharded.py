@@ -16,6 +16,7 @@ from minidl.cluster.comm import Communicator
 from minidl.cluster.mesh import Mesh
 from minidl.compress import Compressor
 from minidl.data.loader import Batch
+from minidl.kept_arrays import memory_watches
 from minidl.kernels import Array
 from minidl.nn import Module, building
 from minidl.nn.checkpointing import check_stages
@@ -31,7 +32,6 @@ from minidl.parallel.sharded.offload import Offload, OffloadedGradients, Offload
 from minidl.parallel.sharded.scattered_gradients import ScatteredGradients
 from minidl.parallel.sharded.shares import Shares, shares_of
 from minidl.parallel.sharded.units import Units, cut_units, units_of_model
-from minidl.recomputation import on_recomputed
 from minidl.tensor import Tensor
 
 
@@ -209,7 +209,7 @@ class Sharded(Synchronous):
         memory = session.comm.memory
         if memory is not None and (self.offload is not None or memory.device < math.inf):
             shares.count = gradients.count = count = DeviceBytes(session, shares, gradients, self.offload is None)
-            on_recomputed.set(lambda outputs: count("where backward computes again", outputs=outputs))
+            memory_watches.set((*memory_watches.get(), count.look))
         if shares.units is not None:
             shares.units.completed[0], shares.units.count = gradients.completed, shares.count
         return gradients

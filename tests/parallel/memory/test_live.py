@@ -72,7 +72,7 @@ STRATEGIES = {
     "selective": (Pipeline(2, micro_batches=3, recompute="selective"), 2, ("gpt",)),
     "tp": (Hybrid(tp=2), 2, ("lenet", "gpt")),
     "sequence": (Hybrid(tp=2, sequence=True), 2, ("gpt",)),
-    "dp, pp, tp": (Hybrid(dp=2, pp=2, tp=2, micro_batches=3, overlap=False), 8, ("gpt",)),
+    "pp, tp": (Hybrid(pp=2, tp=2, micro_batches=3), 4, ("gpt",)),
     "pp, stage 2": (Hybrid(dp=2, pp=2, shard=2, micro_batches=3, overlap=False), 4, ("mlp", "gpt")),
     "tp, stage 3": (Hybrid(dp=2, tp=2, shard=3, overlap=False), 4, ("lenet", "gpt")),
 }

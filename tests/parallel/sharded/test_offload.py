@@ -201,7 +201,7 @@ def test_with_checkpointing_a_device_holds_the_inputs_of_all_segments_and_what_o
     job = deep_job(model=model, batch_size=60, data=partial(blobs, 600, "float32"))
     strategy = Sharded(stage, offload=Offload(what), bucket_mb=0.01)
     use = parallel.train(job, strategy, 1, engine()).recorded["device"][0][0]
-    assert use.moment == "where backward computes again"
+    assert use.moment == "in backward (recomputed)"
     x, (start, end, _) = job.build_data().train[:60][0], model.forward.segments[-1]
     of_last = minidl.Tensor(np.ones((60, WIDTH), np.float32), requires_grad=True)
     again = nn.run_stages(model.stages()[start:end], of_last, first=start)
