@@ -17,6 +17,7 @@ from minidl.cli.ending import ending
 from minidl.cli.shared_options import STRATEGIES, Formats, Import, Model, Out, offer, picture_formats
 
 if TYPE_CHECKING:  # each function imports what it calls, so that --help starts at once
+    from minidl.cli.job import Options
     from minidl.parallel import Job, Strategy
     from minidl.parallel.memory import LiveMemory, NodeMemory
 
@@ -121,7 +122,7 @@ def memory(
         say(console, run_folder.contents(folder))
 
 
-def _asked(options: dict[str, Any]) -> tuple[Job, Strategy, int]:
+def _asked(options: Options) -> tuple[Job, Strategy, int]:
     """What to train, how, and on how many nodes. Raises ValueError for options that contradict each other."""
     from minidl.cli import job
     from minidl.cli.models import name_of
@@ -142,7 +143,7 @@ def _asked(options: dict[str, Any]) -> tuple[Job, Strategy, int]:
         options = options | with_plan(plan, options, given)
     is_text = name_of(options["model"]) == "gpt"
     data, size = options["data"] or ("stdlib_text" if is_text else "digits"), options["batch_size"]
-    rest = {"epochs": None, "lr": None, "momentum": None, "lr_decay": None, "kernels": None, "flops": None}
+    rest: Options = {"epochs": None, "lr": None, "momentum": None, "lr_decay": None, "kernels": None, "flops": None}
     rest |= {"seed": 0, "algorithm": "auto", "bucket_mb": 1.0, "on": "simulation", "network": "none", "data": data}
     rest["device_memory"] = None  # of a simulated node: here the option is a size alone
     complete, strategy, _ = completed(options | rest)
@@ -158,12 +159,13 @@ def _as_many(made: Job, count: int) -> Any:
     from minidl.data.pairs import minibatch
 
     arrays = minibatch(made.build_data().train, np.arange(1))
-    dataset = Dataset(*(np.broadcast_to(array, (count, *array.shape[1:])) for array in arrays))
+    x, y = (np.broadcast_to(array, (count, *array.shape[1:])) for array in arrays)
+    dataset = Dataset(x, y)
     return Splits(dataset, dataset)
 
 
 def _advice(job: Job, strategy: Strategy, nodes: int, worst: NodeMemory, capacity: int) -> str:
-    """Whether the memory fits into a device of that many bytes; if not, the first change of the plan that would help."""
+    """Whether the memory fits into a device of that capacity; if not, the first change of the plan that would help."""
     from contextlib import suppress
 
     from minidl.parallel import Hybrid, Pipeline, Sharded
@@ -192,7 +194,8 @@ def _advice(job: Job, strategy: Strategy, nodes: int, worst: NodeMemory, capacit
             more = 2 * nodes if name == "tp" else nodes
             total = max(each.total for each in predicted(job, change, more))
             if total <= capacity:
-                return f"{said} It fits with {name}={value} in --plan{' and twice as many nodes' * (name == 'tp')}: {bytes_text(total)}."
+                nodes_too = " and twice as many nodes" if name == "tp" else ""
+                return f"{said} It fits with {name}={value} in --plan{nodes_too}: {bytes_text(total)}."
             tried[f"{name}={value}"] = total
     if not tried or min(tried.values()) >= worst.total:
         return f"{said} More nodes along pp or tp would help."
@@ -234,7 +237,7 @@ def _table(memory: NodeMemory, title: str, real: LiveMemory | None) -> Table:
 
 
 def _difference(ranks: list[NodeMemory], real: list[LiveMemory], worst: int) -> str:
-    """How far formula and arrays differ on any rank, and what a tracer of the process has seen besides."""
+    """How far formula and arrays differ on any rank, and what a tracer of the process has seen in addition."""
     from minidl.plots.style import bytes_text
 
     most = max(abs(each.total / measured.total - 1) for each, measured in zip(ranks, real, strict=True))

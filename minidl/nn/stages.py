@@ -81,7 +81,7 @@ class Stage:
         return _once(chain(inside, (tensor for tensor in self._tensors if isinstance(tensor, Buffer))))
 
     def kind(self) -> Any:
-        """What two stages have in common that compute and keep as much for the same input; equal to no other if unknown.
+        """What stages have in common that compute and keep as much for the same input; equal to no other if unknown.
 
         That is, for a module: classes, numbers and words of all modules in it, shapes and types of its tensors.
         """

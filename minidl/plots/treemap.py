@@ -98,8 +98,8 @@ def _memory(axes: Axes, entries: Sequence[tuple[str, str, float]], side: float, 
             parts = name.split(", ")[0].split(".")  # the end of the first name says enough
             ends = [".".join(parts[i:]) for i in range(len(parts))] if len(layers) > 1 else []
             if fitting := [end for end in ends if _fits(end, Rectangle(x, y, width, below_heading), points)]:
-                middle = x + width / 2, y + below_heading / 2
-                axes.text(*middle, fitting[0], ha="center", va="center", color=colour, fontsize=POINTS)
+                left, low = x + width / 2, y + below_heading / 2
+                axes.text(left, low, fitting[0], ha="center", va="center", color=colour, fontsize=POINTS)
 
 
 def _fits(text: str, place: Rectangle, points: float) -> bool:

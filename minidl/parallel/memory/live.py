@@ -64,12 +64,13 @@ def live(
 
     At each of the moments that `LiveMemory` names, the arrays count that the strategy and the graph can reach, each
     once. The first minibatch does not count, before which the optimizer has no state; nor do the data set, its
-    minibatches, copies that the engine makes of messages, and what an operation needs only while it computes.
+    minibatches, copies that the engine makes of messages, and what an operation needs only while it computes. With
+    `Sharded(offload=)`, host and device count together.
 
     >>> from minidl import data, nn, optim, parallel
     >>> job = parallel.Job(lambda: nn.models.MLP(64, 300, 10), data.digits, optim.Adam)
     >>> live(job)[0]
-    NodeMemory()
+    NodeMemory(360,160 bytes in backward: gradient; weights: 90,040, gradients: 90,040, optimizer: 180,080)
     """
     strategy = Serial() if strategy is None else strategy
     check_strategy("strategy", strategy)
@@ -233,7 +234,7 @@ def _graph(nodes: Iterable[Node]) -> list[Node]:
 
 
 def _parts(component: str, found: KeptArrays, *views: Iterable[tuple[str, Any]]) -> Iterator[Part]:
-    """A part for each name of the arrays that are new, whose names are those of the first list that has views of them.
+    """An entry for each name of the arrays that are new, whose names are those of the first list that has views of them.
 
     What the views leave of an array that they share belongs to the first of them.
     """

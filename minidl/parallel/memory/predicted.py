@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from itertools import accumulate, chain, pairwise
+from itertools import accumulate, chain
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -34,7 +34,7 @@ from minidl.parallel.strategy import Strategy, check_strategy
 from minidl.parallel.tensor.hybrid import Hybrid
 
 LOSS, MESSAGES, GATHERED, DEFERRED = "loss", "messages", "gathered weights", "deferred weight gradients"
-"""Names of parts that belong to no stage of the model."""
+"""Names of what belongs to no stage of the model."""
 
 
 MOMENTS = ("forward", "backward", "update")
@@ -208,7 +208,7 @@ _OfChunk = tuple[int, Sequence[int]]
 
 
 class _Moment(NamedTuple):
-    """What there is at one moment: bytes of the steps of some chunks, and other parts."""
+    """What there is at one moment: bytes of the steps of some chunks, and what belongs to no step."""
 
     name: str
     activations: list[_OfChunk]
@@ -305,7 +305,7 @@ class _Rank:
         deferred: dict[tuple[int, int], int] = {}
         gradients: dict[int, Sequence[int]] = {}  # by chunk, from earlier micro-batches
         seen = set()  # a long minibatch comes back to the same state again and again
-        for action, after in pairwise([*self._actions, None]):
+        for action, after in zip(self._actions, [*self._actions[1:], None], strict=True):
             chunk, size, key = action.chunk, self._samples[action.micro_batch], (action.micro_batch, action.chunk)
             kept, is_last = self._kept[size][chunk], action == self._last.get(chunk)
             alive.pop(key, None)
@@ -343,7 +343,8 @@ class _Rank:
         """
         last = len(self._steps[chunk]) - 1
         for i in reversed(range(last + 3)):
-            now, buffers = [(chunk, kept.steps[:i])], self._gathered(chunk, min(i, last + 1), -1, after)
+            now: list[_OfChunk] = [(chunk, kept.steps[:i])]
+            buffers = self._gathered(chunk, min(i, last + 1), -1, after)
             end = next((end for end in kept.outputs if end >= min(i, last)), None)
             if end is not None:  # backward holds the output of a graph, and the gradient of that
                 now.append((chunk, [kept.outputs[end] * (i <= end)]))

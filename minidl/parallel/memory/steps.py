@@ -57,7 +57,7 @@ class Kept(NamedTuple):
 
     steps     by each of its steps, and by the loss
     outputs   of the steps where the graph ends
-    again     what there is besides while backward computes a step again
+    again     what there is in addition while backward computes a step again
     received  of the stage before, until backward is done
     input     what the chunk began with; 0 for samples
     deferred  what is left of all that between I and W, where the schedule has them
@@ -122,7 +122,7 @@ def kept(
         inputs = tensors_of(x) if number else []
         if number and places[number] != places[number - 1]:
             arrays = KeptArrays(left_out)
-        received = _size(arrays.new(inputs))
+        received, given = _size(arrays.new(inputs)), _size([each.data for each in inputs])
         of_steps: list[int] = []
         outputs: dict[int, int] = {}
         again: dict[int, int] = {}
@@ -131,8 +131,8 @@ def kept(
             kinds.append((step.kind(), [(each.shape, each.dtype) for each in _tensors(x)]))
             if not defer and len(kinds) > 2 and kinds[-1] == kinds[-2] == kinds[-3]:
                 of_steps.append(of_steps[-1])
-                for sizes in (outputs, again):
-                    sizes |= {i: sizes[i - 1]} if i - 1 in sizes else {}
+                for nbytes in (outputs, again):
+                    nbytes.update({i: nbytes[i - 1]} if i - 1 in nbytes else {})
                 continue
             if step.again is not None:
                 again[i] = _size(KeptArrays([x, *left_out]).new(_tensors(step.again(x))))
@@ -141,7 +141,7 @@ def kept(
                 again[i] += _size([each.data for each in _tensors(x)])
             if step.is_end:
                 x, leaves = separate(output)
-                outputs[i] = sum(leaf.data.nbytes for leaf in leaves)
+                outputs[i] = _size([each.data for each in leaves])
             of_steps.append(_size(arrays.new(tensors_of(output) if step.is_end else nodes_of(output))))
         if number == len(chunks) - 1:
             output = mean_loss(job.loss, output, y, of_shard) * 1.0  # the share of the minibatch
@@ -149,9 +149,8 @@ def kept(
         else:
             of_steps.append(0)
         rest = None
-        if defer and (outputs := [tensor for tensor in tensors_of(output) if tensor.requires_grad]):
-            rest = backward(outputs, [shapes.empty(each.shape, each.dtype) for each in outputs], defer=True)
-        given = sum(each.data.nbytes for each in inputs)
+        if defer and (begin := [tensor for tensor in tensors_of(output) if tensor.requires_grad]):
+            rest = backward(begin, [shapes.empty(each.shape, each.dtype) for each in begin], defer=True)
         found.append(Kept(of_steps, outputs, again, received, given, 0 if rest is None else rest.nbytes))
     return found
 

@@ -145,9 +145,7 @@ def costs_of_units(units: Iterable[tuple[Module, Stage]], x: Any, unit: str, rep
     return Costs(tuple(rows), unit)
 
 
-def _run(
-    name: str, stage: Stage, value: Any, inputs: Sequence[Any], now: Callable[[], float]
-) -> tuple[UnitCost, Any]:
+def _run(name: str, stage: Stage, value: Any, inputs: Sequence[Any], now: Callable[[], float]) -> tuple[UnitCost, Any]:
     """The costs of forward and backward of a unit, and its output; `now` reads the counter or the clock."""
     began = now()
     output = stage(value)

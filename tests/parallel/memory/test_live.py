@@ -56,8 +56,8 @@ MODELS = {
 }
 OPTIMIZERS = {"lenet": partial(optim.SGD, lr=0.1), "resnet": partial(optim.SGD, lr=0.1, momentum=0.9)}
 PIPELINED, ANY = ("mlp", "lenet", "resnet", "gpt"), tuple(MODELS)
-# With overlap, what has arrived of the buckets and weights that travel depends on the network; predicted counts what may
-# have. In models as small as these a bucket is most of the model.
+# With overlap, what has arrived of the buckets and weights that travel depends on the network; predicted counts what
+# may have. In models as small as these a bucket is most of the model.
 STRATEGIES = {
     "serial": (Serial(), 1, ANY),
     "synchronous": (Synchronous(overlap=False, bucket_mb=0.03), 2, ANY),

@@ -40,7 +40,7 @@ def test_the_published_bytes_of_zero_are_those_at_the_update():
     assert gigabytes == pytest.approx([120, 31.4, 16.6, 1.88], rel=0.003)  # arXiv:1910.02054, figure 1
 
 
-@pytest.mark.parametrize("precision, nbytes", [(None, 4), ("bfloat16", 2)])
+@pytest.mark.parametrize(("precision", "nbytes"), [(None, 4), ("bfloat16", 2)])
 def test_a_block_keeps_the_activations_of_its_formula(precision: str | None, nbytes: int):
     job = text_job(precision=precision)
     core = HEADS * BATCH * POSITIONS**2 * nbytes
@@ -55,7 +55,11 @@ def test_a_block_keeps_the_activations_of_its_formula(precision: str | None, nby
 def test_equal_blocks_are_counted_once_and_sum_up_to_what_nn_count_counts():
     job = text_job()
     for model in (job.build_model(), nn.models.MLP(19, 40, 40, 40, 40, 40, 40, 11)):
-        x = np.zeros((BATCH, POSITIONS), np.int64) if isinstance(model, nn.models.GPT) else np.ones((BATCH, 19), np.float32)
+        x = (
+            np.zeros((BATCH, POSITIONS), np.int64)
+            if isinstance(model, nn.models.GPT)
+            else np.ones((BATCH, 19), np.float32)
+        )
         labels = x if x.ndim == 2 and x.dtype == np.int64 else np.zeros(BATCH, np.int64)
         dataset = data.Dataset(x, labels)
         mine = replace(job, model=model, data=data.Splits(dataset, dataset))
@@ -68,7 +72,9 @@ def test_the_first_stage_of_1f1b_keeps_as_many_micro_batches_as_there_are_stages
     job = text_job(batch_size=32)
     one = Pipeline(stages=4, micro_batches=8, cuts=(2, 3, 4))
     of_stages = [memory.by_component["activations"] for memory in predicted(job, one, 4, "forward")]
-    of_gpipe = [memory.by_component["activations"] for memory in predicted(job, replace(one, schedule="gpipe"), 4, "forward")]
+    of_gpipe = [
+        memory.by_component["activations"] for memory in predicted(job, replace(one, schedule="gpipe"), 4, "forward")
+    ]
     single = [kept / 8 for kept in of_gpipe]
     assert [kept / each for kept, each in zip(of_stages, single, strict=True)] == [4, 3, 2, 1]
 
@@ -81,7 +87,9 @@ def test_a_model_of_175_billion_parameters_takes_some_megabytes():
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 60e6
-    assert sum(ranks[rank].by_component["weights"] for rank in range(32)) == pytest.approx(179.8e9 * 4, rel=0.001)  # the tied one twice
+    assert sum(ranks[rank].by_component["weights"] for rank in range(32)) == pytest.approx(
+        179.8e9 * 4, rel=0.001
+    )  # the tied one twice
 
 
 def test_optimizer_states_are_those_that_the_optimizer_makes():
@@ -140,5 +148,3 @@ def test_a_layer_that_decides_by_its_numbers_is_refused():
 
     with pytest.raises(RuntimeError, match="reads numbers of an array"):
         predicted(Job(lambda: Deciding(64, 10), rows, optim.Adam))
-
-
