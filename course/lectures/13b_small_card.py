@@ -2,7 +2,7 @@
 # # 13b. What if the card is too small?
 #
 # *Read [13a](13a_shared_state.ipynb) first: what a node keeps, 16 bits and units; and [01b](01b_memory_and_cost.ipynb):
-# what forward keeps for backward. Reading time: about 25 minutes. Figures are* counted *in live arrays,* simulated, *or
+# what forward keeps for backward. Reading time: about 29 minutes. Figures are* counted *in live arrays,* simulated, *or
 # come from a* formula.
 #
 # ## The question
@@ -120,6 +120,14 @@ def of_block(b, s, h, a, matrices):
     return s * b * h * (34 + matrices * a * s / h)
 
 
+# %%
+guess_share = guess("One of the 32 blocks above: which share of what it keeps are the matrices?", unit="%")
+
+# %%
+share = 1 - of_block(SAMPLES, POSITIONS, WIDTH, HEADS, 0) / of_block(SAMPLES, POSITIONS, WIDTH, HEADS, 2)
+
+
+# %% source_hidden=true
 def counted(b, s, h, a, recompute):
     """The same, counted in the live arrays of a block of minidl."""
     model = gpt(recompute, s, n_layer=1, n_embd=h, n_head=a, vocab_size=12).to("bfloat16")
@@ -128,18 +136,11 @@ def counted(b, s, h, a, recompute):
     return kept_bytes([out], [out, *model.parameters()])
 
 
-# %%
-guess_share = guess("One of the 32 blocks above: which share of what it keeps are the matrices?", unit="%")
-
-# %%
-share = 1 - of_block(SAMPLES, POSITIONS, WIDTH, HEADS, 0) / of_block(SAMPLES, POSITIONS, WIDTH, HEADS, 2)
-
-# %% source_hidden=true
 say(f"{share:.0%} (formula; your guess: {guess_share.against(round(100 * share))}); in the paper's model it would be "
     f"{1 - of_block(SAMPLES, POSITIONS, WIDTH, HEADS, 0) / of_block(SAMPLES, POSITIONS, WIDTH, HEADS, 5):.0%}. "
     "Counted in smaller blocks:")  # fmt: skip
 rows, off = [], []
-for b, s, h, a in ((2, 60, 96, 4), (3, 100, 48, 6), (1, 250, 96, 8)):
+for b, s, h, a in ((2, 60, 96, 4), (3, 100, 48, 6)):
     counts = [counted(b, s, h, a, recompute) for recompute in ("nothing", "selective")]
     formulas = [of_block(b, s, h, a, matrices) for matrices in (2, 0)]
     off += [(count - formula) / (b * s) for count, formula in zip(counts, formulas, strict=True)]
@@ -440,16 +441,17 @@ see(figure, "two steps each: forward (blue), backward (green), fetches (orange),
 
 # %%
 guess_hidden = guess("From how many positions at a time on is fetching hidden behind forward, for our "
-                     f"{WEIGHTS / 1e9:.2f} billion weights with the device and the link above?", unit="positions")  # fmt: skip
+                     f"{WEIGHTS / 1e9:.2f} billion weights and the device and the link above?",
+                     unit="positions")  # fmt: skip
 
 # %%
 hidden_from = SPEED / LINK
 
 # %% source_hidden=true
-say(f"{hidden_from:,.0f} (formula; your guess: {guess_hidden.against(round(hidden_from))}). $\\psi$ cancels: $T "
-    f"\\geq F / B$, **whatever the size of the model**. Our 8 texts have {SAMPLES * POSITIONS:,} positions, a "
-    "micro-batch of one text too few: then the link sets the pace. Backward takes twice as long as forward, so there half as many "
-    "positions suffice to hide the fetches, and the gradients.")  # fmt: skip
+say(f"{hidden_from:,.0f} (formula; your guess: {guess_hidden.against(round(hidden_from))}). $\\psi$ cancels: "
+    f"$T \\geq F / B$, **whatever the size of the model**. Our 8 texts have {SAMPLES * POSITIONS:,} positions; one "
+    "text has too few, and the link sets the pace. Backward takes twice as long as forward, so there half as many "
+    "positions suffice to hide fetches and gradients.")  # fmt: skip
 
 # %% [markdown]
 # From `schedule` follows the time of a whole step, for units with forward $f$, backward $b$, a transfer $t$, and an
@@ -504,9 +506,9 @@ with style.applied():
     axes.legend()
     style.label_source(figure, ("simulated", "formula"), "points simulated, lines formula")
 off = max(abs(by_formula[case] / simulated[case] - 1) for case in simulated)
-see(figure, "with a slow link all three ways take as long as their transfers. From the dotted line on, where B = F "
-            "/ T, 'all' has hidden its fetches, and only the update on the host is left. ZeRO-Offload also waits for "
-            "all new weights. Delayed, it hides the update.")  # fmt: skip
+see(figure, "with a slow link all three ways take as long as their transfers. From the dotted line on, where B = F / "
+            "T, 'all' has hidden its fetches, and only the update on the host is left. ZeRO-Offload also waits for all "
+            "new weights. Delayed, it hides the update.")  # fmt: skip
 say(f"The formula is off by at most {off:.1%} (it leaves out what is no product).")
 
 # %% [markdown]
@@ -523,7 +525,7 @@ say(f"The formula is off by at most {off:.1%} (it leaves out what is no product)
 # - **Read too early:** the device does not wait for the new weights. It computes with new arrays and old ones, and
 #   which are old depends on the moment.
 #
-# The first two cost time, the second little if there are many units:
+# The first two cost time.
 
 # %% source_hidden=true
 f8, t8 = blocks(positions=8000, link=LINK, count=LAYERS)
@@ -535,12 +537,11 @@ def with_room(room, f, t, kept=0):
     return schedule([*f, *(2 * each for each in f)], [*t, *[0] * kept, *t[kept:]], room)[0][-1]
 
 
-table(
-    ["", "8 texts at once", "1 text"],
-    [[words, *(f"{with_room(room, *costs, kept) / with_room(2, *costs):.2f}" for costs in ((f8, t8), (f1, t1)))]
-     for words, room, kept in (("as minidl does", 2, 0), ("fetch too late", 1, 0), ("the last two units kept", 2, 2))],
-    f"formula: forward and backward of the {LAYERS} blocks of the GPT, relative to what minidl does",
-)  # fmt: skip
+late, early = (with_room(*how) / with_room(2, f8, t8) for how in ((1, f8, t8), (2, f8, t8, 2)))
+few = with_room(2, f1, t1, 2) / with_room(2, f1, t1)
+say(f"Fetched too late, forward and backward of our {LAYERS} blocks take {late:.2f} times as long (formula, 8 texts at "
+    f"once). Keeping the last two units for backward would save {1 - early:.1%}, and {1 - few:.1%} with one text. "
+    "That is little, since there are many units.")  # fmt: skip
 
 # %% [markdown]
 # The third costs nothing in time. What does it do to training? Here is a strategy in which a share of the arrays lacks
@@ -556,17 +557,17 @@ class Late(parallel.Strategy):
     timing: int = 0  # draws which arrays are late
 
     def run(self, session):
-        generator = np.random.default_rng(self.timing)
+        generator, old = np.random.default_rng(self.timing), None
         for batch in session.batches():
             new = session.weights()
             if session.step:  # at the start of an epoch nothing is late
                 late = [np.full(p.size, generator.random() < self.probability) for p in session.parameters]
-                session.set_weights(np.where(np.concatenate(late), old, new))  # noqa: F821
+                session.set_weights(np.where(np.concatenate(late), old, new))
             session.zero_grad()
             session.loss(batch).backward()
             session.set_weights(new)
             session.update()
-            old = new  # noqa: F841
+            old = new
 
 
 # %% source_hidden=true
@@ -595,18 +596,15 @@ runs = {(way, seed, lr): learn(WAYS[way], seed, lr) for way, seed, lr in bar(
 # %% source_hidden=true
 losses = {(way, lr): np.array([runs[way, seed, lr].history[-1]["test_loss"] for seed in SEEDS])
           for way in WAYS for lr in RATES}  # fmt: skip
-rows = []
-for way in WAYS:
-    rows.append([way])
-    for lr in RATES:
-        these, more = losses[way, lr], losses[way, lr] - losses["in time", lr]
-        rows[-1].append(f"{these.mean():.3f} ± {these.std(ddof=1):.3f}")
-        rows[-1].append("" if way == "in time" else f"{more.mean():+.3f} ± {more.std(ddof=1) / len(SEEDS) ** 0.5:.3f}")
+rows = [["in time", *(f"{losses['in time', lr].mean():.3f} ± {losses['in time', lr].std(ddof=1):.3f}" for lr in RATES)]]
+for way in list(WAYS)[1:]:
+    more = [losses[way, lr] - losses["in time", lr] for lr in RATES]
+    rows.append([way, *(f"{each.mean():+.3f} ± {each.std(ddof=1) / len(SEEDS) ** 0.5:.3f}" for each in more)])
 table(
-    ["", *(words for lr in RATES for words in (f"loss, learning rate {lr:g}", "more than in time"))],
+    ["", *(f"learning rate {lr:g}" for lr in RATES)],
     rows,
-    f"test loss of a perceptron on digits after 3 epochs by Adam, {len(SEEDS)} seeds: mean and standard deviation; the "
-    "same seed's difference, and the standard error of its mean",
+    f"test loss of a perceptron on digits after 3 epochs by Adam, {len(SEEDS)} seeds. First row: mean and standard "
+    "deviation; others: how much more with the same seed, mean and its standard error",
 )
 lost = [losses[way, lr] - losses["in time", lr] for way in list(WAYS)[2:] for lr in RATES]
 seen = any(abs(more.mean()) > losses["in time", lr].std(ddof=1) for more, lr in zip(lost, RATES * 2, strict=True))
@@ -618,23 +616,19 @@ say(f"Your guess: {guess_read.against(answer)}. minidl's delayed update and ours
     )  # fmt: skip
 
 # %% source_hidden=true
-more = {way: (losses[way, RATES[1]] - losses["in time", RATES[1]]).mean() for way in WAYS}
-early = " and ".join(f"{more[way]:+.3f}" for way in list(WAYS)[2:])
-say(f"At the learning rate {RATES[1]:g}, delayed updates cost {more['delayed']:+.3f}, or "
-    f"{more['delayed'] / losses['in time', RATES[1]].mean():.0%} of the loss. Reading too early costs {early}, where "
-    f"the loss of different seeds varies by {losses['in time', RATES[1]].std(ddof=1):.3f}.")  # fmt: skip
+delayed = (losses["delayed", RATES[1]] - losses["in time", RATES[1]]).mean()
+say(f"At the learning rate {RATES[1]:g} the delay costs {delayed / losses['in time', RATES[1]].mean():.0%} of the "
+    "loss.")  # fmt: skip
 
 # %% [markdown]
 # So a delayed update is not free: it changes training, and here the more so the longer the steps are. But a second run
-# gives the same weights. A read that comes too early is worse in this respect: a single run looks like one with a
-# slightly bad seed, and no run can be repeated. Offload without delay must not change a bit. So compare the weights
-# *with those of a run without offload*, as minidl's tests do for every way.
+# gives the same weights. After reads that come too early no run can be repeated, and the loss differs by less than it
+# does from seed to seed. So compare the weights *with those of a run without offload*, to the bit.
 #
 # ## The price list
 #
-# Which of all this do you try first? For the GPT above, the bytes on the device and the seconds of a step, with all
-# choices at once: four ways to offload, three ways to recompute, micro-batches of 8, 4, 2 or 1 text. The largest unit
-# is the embedding; what is on its way are a few units, as counted above.
+# Which of all this do you try first? Here are the bytes on the device and the seconds of a step for all combinations of
+# four ways to offload, three ways to recompute, and micro-batches of 8, 4, 2 or 1 text.
 
 
 # %%

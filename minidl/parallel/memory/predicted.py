@@ -73,7 +73,7 @@ def predicted(
     >>> from minidl import data, nn, optim, parallel
     >>> job = parallel.Job(lambda: nn.models.MLP(64, 300, 10), data.digits, optim.Adam)
     >>> predicted(job)[0]
-    NodeMemory(360,160 bytes in update; weights: 90,040, gradients: 90,040, optimizer: 180,080)
+    NodeMemory(360,160 bytes in backward; weights: 90,040, gradients: 90,040, optimizer: 180,080)
     """
     strategy = Serial() if strategy is None else strategy
     if moment is not None:
@@ -267,11 +267,14 @@ class _Rank:
         own = {p: count for layout in layouts for p, count in _owned(layout.parameters, replicas).items()}
         self._fixed: list[Part] = []
         self._gradients = {chunk: [0] * (len(of_chunk) + 1) for chunk, of_chunk in steps.items()}  # the loss has none
+        self._largest = dict.fromkeys(steps, 0)  # gradient of a parameter
         for tensor, (chunk, i) in first.items():
             name, numbers = steps[chunk][i].name, own.get(tensor, tensor.size)
             weights = (numbers if self._sharing == 3 else tensor.size) * tensor.dtype.itemsize
             self._fixed += [Part(name, "weights", weights), Part(name, "optimizer", numbers * state.get(tensor, 0))]
-            self._gradients[chunk][i] += tensor.data.nbytes if tensor in state else 0
+            gradient = tensor.data.nbytes if tensor in state else 0
+            self._gradients[chunk][i] += gradient
+            self._largest[chunk] = max(self._largest[chunk], gradient)
         self._buckets = [
             [_Share(*first[p], p.data.nbytes, own[p] * p.dtype.itemsize) for p in layout.parameters]
             for layout in layouts
@@ -324,6 +327,11 @@ class _Rank:
                 of_others = [each for each in gradients.items() if each[0] != chunk]
                 for now, mine, buffers in self._backward(chunk, kept, before, is_last, after):
                     yield _Moment("backward", others + now, [*of_others, (chunk, mine)], rest + buffers)
+            if state not in seen and action.kind in "IW":  # at the end of I; when W adds its largest gradient
+                left = Part(DEFERRED, "activations", kept.deferred if action.kind == "I" else 0)
+                new = [(chunk, [self._largest[chunk]])] if action.kind == "W" else []
+                messages = Part(MESSAGES, "buffers", kept.input + sum(kept.outputs.values()) if left.nbytes else 0)
+                yield _Moment("backward", others, [*gradients.items(), *new], [*rest, left, messages])
             seen.add(state)
             if action.kind == "F":
                 alive[key] = [(chunk, [kept.input])] if self._recomputes else [received, (chunk, kept.steps)]
@@ -411,7 +419,3 @@ def _owned(group: Sequence[Parameter], replicas: int) -> dict[Parameter, int]:
     own = split(range(sum(parameter.size for parameter in group)), replicas)[0]
     shards = shards_of([parameter.shape for parameter in group], own.start, own.stop)
     return {parameter: shard.stop - shard.start for parameter, shard in zip(group, shards, strict=True)}
-
-
-def _layouts(model: Module) -> list[Layout]:
-    return layout_of(units_of_model(model), list(model.parameters()))
