@@ -51,8 +51,9 @@ def spans_of(trace: Trace, start: float, stop: float) -> list[Span]:
             kind = event.label
         else:
             continue
-        if event.start < stop and event.end > start:
-            found.append(Span(kind, max(event.start, start) - start, min(event.end, stop) - start))
+        begin, end = max(event.start, start), min(event.end, stop)
+        if begin < end:
+            found.append(Span(kind, begin - start, end - start))
     return found
 
 
