@@ -82,7 +82,7 @@ mpiexec -f hosts -n 2 minidl calibrate --on mpi -o net.json
     "memory": r"""
 minidl memory --model gpt:layers=96,heads=96,width=12288,context=2048 \
     --plan dp=8,tp=2 --shard 3 --recompute selective --device-memory 80GB
-minidl memory --model vgg16 --data mine.py --batch-size 256
+minidl memory --model lenet --optimizer adam --batch-size 256 --measure
 minidl memory --plan dp=2,shard=3 --measure
 """,
     "schedule": r"""

@@ -37,8 +37,8 @@ def checkpointing(model: _M, segments: int | str | Sequence[Segment] | None = No
 
     Segments change only calling the whole model. `parallel.Pipeline` calls its stages, and refuses a model with
     segments: give `recompute=True` there instead. "selective" changes the attention layers, and so goes with every
-    strategy. A layer of your own recomputes, too, if its class has `recomputes_selectively = False`, and its forward
-    calls `minidl.checkpoint(core, q, k, v)` where that is True.
+    strategy. It includes a layer of your own if the class has `recomputes_selectively = False`, which becomes True, and
+    forward then calls `minidl.checkpoint(core, q, k, v)`.
 
     In a block of GPT, for b samples of s positions, h features, a heads and w bytes a number, backward keeps
     b s h (16 w + 2) + a b s^2 w bytes (the 2 are dropout's masks) and 4 numbers a position for the norms; with

@@ -59,6 +59,11 @@ def test_a_number_out_of_range_is_refused():
             "--momentum 1": "momentum must be at least 0 and below 1, got 1.0",
             "--flops 1e9": "--flops is the speed of a simulated node: leave it out, or give --on simulation",
             "--flops 0 --on simulation": "--flops must be above 0",
+            "--device-memory 2MB@10us/16GB": "--device-memory is that of a simulated node: leave it out, or ",
+            "--device-memory 2MB --on simulation": "--device-memory must be SIZE@LATENCY/SPEED, such as 2MB@10us/16GB",
+            "--device-memory 2MB@10us/16GB --on simulation": "Serial does not count the bytes of a device: give",
+            "--on simulation --strategy sharded:offload=offload": "offload needs a host behind the device: give",
+            "--strategy sharded:offload=offload(all)": 'give stage=3, got 1, or an Offload of the "optimizer"',
         },
     )
 

@@ -14,7 +14,7 @@ def shown(*options: object) -> dict:
     return json.loads(succeeds(*GPT, "--out", "out", "--json", *options))
 
 
-def test_the_table_has_every_component_with_its_share_and_the_picture_is_drawn():
+def test_the_table_has_every_component_with_its_share_and_the_picture_is_drawn(pictures):
     said = succeeds(
         *GPT, "--plan", "dp=2,pp=2,tp=2", "--batch-size", 24, "--all-ranks", "--out", "out", "--format", "png,svg"
     )

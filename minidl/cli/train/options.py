@@ -78,6 +78,10 @@ def completed(options: Options) -> tuple[Options, parallel.Strategy, dict[str, f
             "--algorithm and --bucket-mb are for runs without --strategy; write them as its settings: "
             "--strategy synchronous:algorithm=ring,bucket_mb=0.5"
         )
+    if options["device_memory"] is not None and not strategy.counts_device:
+        raise ValueError(
+            f"--device-memory: {type(strategy).__name__} does not count the bytes of a device: give --strategy sharded"
+        )
     engines.check(options["on"], options["nodes"], strategy.servers)
     if not strategy.is_asynchronous and not isinstance(strategy, parallel.Pipeline):  # it has fewer replicas than nodes
         job.check_minibatch(options)

@@ -234,9 +234,9 @@ def _graph(nodes: Iterable[Node]) -> list[Node]:
 
 
 def _parts(component: str, found: KeptArrays, *views: Iterable[tuple[str, Any]]) -> Iterator[Part]:
-    """An entry for each name of the arrays that are new, whose names are those of the first list that has views of them.
+    """An entry for each name of the arrays that are new.
 
-    What the views leave of an array that they share belongs to the first of them.
+    An array's names are those of the first list with views of it; what these leave of it belongs to the first of them.
     """
     names: dict[int, dict[str, int]] = {}
     for each in views:
