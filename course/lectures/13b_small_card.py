@@ -78,8 +78,9 @@ see(
 )
 
 # %% [markdown]
-# Two things are too large by themselves: the activations, and the state. The first can be *computed again*, the second
-# can be *kept elsewhere*.
+# (`minidl memory --model gpt:... --device-memory 32GB` computes such pictures on the command line.) Two things are too
+# large by themselves: the activations, and the state. The first can be *computed again*, the second can be *kept
+# elsewhere*.
 #
 # Before that, try what is cheaper. Cut the 8 texts into *micro-batches*, compute one after the other, and add up their
 # gradients ([05b](05b_overlap.ipynb)). A micro-batch of one text keeps an eighth of the activations. But the gradients
@@ -364,19 +365,25 @@ OFFLOAD = {
 
 # %% source_hidden=true
 LAYER, UNITS, BATCH = 192, 6, 96
-small = partial(nn.models.MLP, *[LAYER] * (UNITS + 1), 10)
+
+
+def small(layers=UNITS):
+    return nn.models.MLP(*[LAYER] * (layers + 1), 10)
+
+
 SIZE = sum(p.size for p in small().parameters())
 DEVICE, SLOW_HOST = 1e11, 0.05
 
 
 @cache
-def train(way, link=1e9, steps=3):
+def train(way, link=1e9, steps=3, layers=UNITS):
     """Train on noise, by Adam, on one simulated node."""
     generator = np.random.default_rng(0)
     x = generator.normal(size=(steps * BATCH, LAYER)).astype(np.float32)
     y = generator.integers(10, size=len(x))
-    job = parallel.Job(small, data.Splits(data.Dataset(x, y), data.Dataset(x[:1], y[:1])), partial(optim.Adam, lr=1e-3),
-                       batch_size=BATCH, epochs=1, seed=0, precision="bfloat16")  # fmt: skip
+    job = parallel.Job(partial(small, layers), data.Splits(data.Dataset(x, y), data.Dataset(x[:1], y[:1])),
+                       partial(optim.Adam, lr=1e-3), batch_size=BATCH, epochs=1, seed=0,
+                       precision="bfloat16")  # fmt: skip
     memory = cluster.Memory(device=1e9, link=(0.0, link), host=SLOW_HOST)
     return parallel.train(job, OFFLOAD[way], 1, cluster.Simulation(node=cluster.Node(DEVICE, np.inf), memory=memory))
 
@@ -390,7 +397,14 @@ def starts_of(report):
 guess_link = guess("ZeRO-Offload: how many bytes go over the link in a step, in both directions together?",
                    unit="bytes a weight")  # fmt: skip
 
+
 # %% source_hidden=true
+def moving(way, layers=UNITS):
+    """Gradients, and what is on its way, when the device holds most; in units."""
+    parts = train(way, layers=layers).recorded["device"][0][0].at_peak
+    return (parts["gradients"] + parts["buffers"]) / (2 * (LAYER**2 + LAYER))
+
+
 rows, traffic = [], {}
 PROMISED = {"nothing": (2, 12, 0, 0), "optimizer": (2, 0, 2, 2), "all": (2 / UNITS, 0, 2, 4)}
 for way, promised in PROMISED.items():
@@ -401,18 +415,21 @@ for way, promised in PROMISED.items():
     values = [
         f"{value / SIZE:.2f} ({formula:.2g})" for value, formula in zip((*held_here, *link), promised, strict=True)
     ]
-    moving = three.at_peak["gradients"] + three.at_peak["buffers"]
-    rows.append([way, *values[:2], f"{moving / SIZE:.2f}", f"{three.peak / SIZE:.2f}", *values[2:]])
+    between = three.at_peak["gradients"] + three.at_peak["buffers"]
+    rows.append([way, *values[:2], f"{between / SIZE:.2f}", f"{three.peak / SIZE:.2f}", *values[2:]])
 table(
     ["offload", "weights", "optimizer's state", "gradients, and on the way", "peak", "to the host", "to the device"],
     rows,
     "bytes for each weight: counted in live arrays of the device when it holds most, and over the link in a step; in "
     f"parentheses by formula; your guess: {guess_link.against(round(traffic['optimizer'], 1))}",
 )
+say("Gradients and what is on its way, in units: " + "; ".join(
+    f"{way}, {moving(way):.1f} with {UNITS} layers, {moving(way, 2 * UNITS):.1f} with {2 * UNITS}"
+    for way in ("optimizer", "all")) + ".")  # fmt: skip
 
 # %% [markdown]
-# The state is gone from the device. What is on its way are a few units, however many layers the model has. "All"
-# fetches the weights twice, which makes 6 bytes a weight; ZeRO-Offload takes 4. And the time?
+# The state is gone from the device. What is on its way does not grow with the number of layers. "All" fetches the
+# weights twice, which makes 6 bytes a weight; ZeRO-Offload takes 4. And the time?
 
 # %% source_hidden=true
 digests = {train(way).digests[0] for way in PROMISED}
@@ -649,7 +666,8 @@ def on_device(way, recompute, samples, texts=SAMPLES):
     if way == "nothing":
         last = of_block(samples, POSITIONS, WIDTH, HEADS, 2)  # the end of backward: all gradients, and one block
         return 14 * WEIGHTS + max(kept + summed, 2 * WEIGHTS + last)
-    return kept + summed + (6 * UNIT if way == "all" else 2 * WEIGHTS + 3 * UNIT)
+    units = {"all": 1 + 3, "optimizer": 2, "delayed": 2}[way]  # as counted above; in "all", one has its weights
+    return kept + summed + units * UNIT + 2 * WEIGHTS * (way != "all")
 
 
 def time_of(way, recompute, samples, texts=SAMPLES, link=LINK):
