@@ -48,12 +48,12 @@ def gpt(recompute="nothing", block_size=POSITIONS, **shape):
 
 
 @cache
-def held(recompute="nothing", samples=SAMPLES, positions=POSITIONS):
-    """What the card holds when it holds most, all state included."""
+def held(recompute="nothing", samples=SAMPLES, positions=POSITIONS, moment=None):
+    """What the card holds at a moment, by default when it holds most; from shapes alone."""
     texts = data.Dataset(*[np.zeros((samples, positions), np.int64)] * 2)
     job = parallel.Job(partial(gpt, recompute, positions), data.Splits(texts, texts), optim.Adam, batch_size=samples,
                        precision="bfloat16")  # fmt: skip
-    return predicted(job)[0]
+    return predicted(job, moment=moment)[0]
 
 
 WEIGHTS = held().by_component["weights"] / 2
@@ -65,11 +65,14 @@ say(f"That makes {WEIGHTS / 1e9:.2f} billion weights. Weights, gradients and the
 guess_kept = guess("How much do the activations of the 8 texts take?", unit="GB")
 
 # %%
-plain = held()  # by shapes alone: nothing is allocated
+plain = held()  # from shapes alone, by minidl.parallel.memory.predicted: nothing is allocated
 
 # %% source_hidden=true
 kept_gb = plain.by_component["activations"] / 1e9
-say(f"{kept_gb:.1f} GB (formula; your guess: {guess_kept.against(round(kept_gb, 1))}).")
+fewer = {case: held("nothing", *case, "forward").by_component["activations"] / 1e9 for case in ((2, 1000), (8, 250))}
+say(f"{kept_gb:.1f} GB (formula; your guess: {guess_kept.against(round(kept_gb, 1))}). A quarter of the texts would "
+    f"take {fewer[2, 1000]:.1f} GB. With a quarter of the positions it would be {fewer[8, 250]:.1f} GB, less, since "
+    "attention keeps something for each *pair* of positions.")  # fmt: skip
 see(
     treemap.draw({"at the end of forward": plain.parts}, source="formula", capacity=CARD),
     f"the square is what the card has to hold at the end of forward, {plain.total / 1e9:.1f} GB; no gradient is there "
