@@ -256,8 +256,8 @@ table(["model", "more by the paper's formulas", "more for one more core", "ratio
 
 # %% source_hidden=true
 SPEED, LINK, HOST, CARD_MEMORY = 1e14, 16e9, 1e11, 1e12
-say(f"We assume a device of $10^{{{np.log10(SPEED):g}}}$ operations a second and {CARD_MEMORY / 1e9:,g} GB/s of its own "
-    f"memory, a host with {HOST / 1e9:g} GB/s, and a link of {LINK / 1e9:g} GB/s in each direction.")  # fmt: skip
+say(f"We assume a device of $10^{{{np.log10(SPEED):g}}}$ operations a second and {CARD_MEMORY / 1e9:,g} GB/s of its "
+    f"own memory, a host with {HOST / 1e9:g} GB/s, and a link of {LINK / 1e9:g} GB/s in each direction.")  # fmt: skip
 
 # %% [markdown]
 # ### Build it: when to fetch
