@@ -334,7 +334,8 @@ def turn_schedule(axes, room, positions, GB_a_second):
     spans = [Span(kind, end - seconds, end, str(i)) for kind, ends, lengths in
              (("forward", computed, compute), ("fetch", fetched, fetch))
              for i, (end, seconds) in enumerate(zip(ends, lengths, strict=True))]  # fmt: skip
-    two_tiers.draw(axes, spans, ("device computes", "link, to the device"))
+    slowest = schedule(compute, fetch, 1)[0][-1]
+    two_tiers.draw(axes, spans, ("device computes", "link, to the device"), slowest)
 
 
 explore(
@@ -347,6 +348,7 @@ explore(
     GB_a_second=[16, 32, 64, 450],
     multiples=[{"room": 1}, {}, {"room": 1, "positions": 2000}, {"positions": 2000}],
     height=1.5,
+    shared=False,
     source="formula",
 )
 
