@@ -1,0 +1,811 @@
+# %% [markdown]
+# # 13b. What if the card is too small?
+#
+# *Read [13a](13a_shared_state.ipynb) first: what a node keeps, 16 bits and units; and [01b](01b_memory_and_cost.ipynb):
+# what forward keeps for backward. Reading time: about 29 minutes. Figures are* counted *in live arrays,* simulated, *or
+# come from a* formula.
+#
+# ## The question
+#
+# In 13a, $N$ nodes shared out what they keep. Now $N$ is 1. A GPT of 32 blocks is to be trained on a single card with
+# 32 GB of memory, in 16 bits, with 8 texts of 1,000 positions a step. Its blocks are 2,560 features wide and have 32
+# heads.
+
+# %%
+from course.interaction import bar, explore, guess, warm_up
+
+warm_up()
+
+# %% source_hidden=true
+from dataclasses import dataclass
+from functools import cache, partial
+from itertools import accumulate, permutations
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from course.figures import two_tiers
+from course.figures.live_memory import kept_bytes
+from course.figures.page import say, see, table
+from course.figures.two_tiers import Span
+from minidl import Tensor, cluster, data, kernels, nn, optim, parallel, random
+from minidl.parallel.memory import predicted
+from minidl.plots import style, treemap
+
+one_thread = threadpool_limits(1)  # matrices as small as ours are not worth a second thread
+
+CARD = 32e9  # bytes
+LAYERS, WIDTH, HEADS, WORDS = 32, 2560, 32, 50257
+SAMPLES, POSITIONS = 8, 1000
+SHAPE = {"n_layer": LAYERS, "n_embd": WIDTH, "n_head": HEADS, "vocab_size": WORDS}
+
+
+def gpt(recompute="nothing", block_size=POSITIONS, **shape):
+    model = nn.models.GPT(block_size=block_size, dropout=0.1, **SHAPE | shape)
+    if recompute != "nothing":
+        nn.checkpointing(model, "selective" if recompute == "selective" else len(model.stages()))
+    return model
+
+
+@cache
+def held(recompute="nothing", samples=SAMPLES, positions=POSITIONS, moment=None):
+    """What the card holds at a moment, by default when it holds most; from shapes alone."""
+    texts = data.Dataset(*[np.zeros((samples, positions), np.int64)] * 2)
+    job = parallel.Job(partial(gpt, recompute, positions), data.Splits(texts, texts), optim.Adam, batch_size=samples,
+                       precision="bfloat16")  # fmt: skip
+    return predicted(job, moment=moment)[0]
+
+
+WEIGHTS = held().by_component["weights"] / 2
+STATE = 16 * WEIGHTS
+say(f"That makes {WEIGHTS / 1e9:.2f} billion weights. Weights, gradients and the optimizer's state take 16 bytes for "
+    f"each of them, {STATE / 1e9:.1f} GB. The activations that forward keeps come on top.")  # fmt: skip
+
+# %%
+guess_kept = guess("How much do the activations of the 8 texts take?", unit="GB")
+
+# %%
+plain = held()  # from shapes alone, by minidl.parallel.memory.predicted: nothing is allocated
+
+# %% source_hidden=true
+kept_gb = plain.by_component["activations"] / 1e9
+fewer = {case: held("nothing", *case, "forward").by_component["activations"] / 1e9 for case in ((2, 1000), (8, 250))}
+say(f"{kept_gb:.1f} GB (formula; your guess: {guess_kept.against(round(kept_gb, 1))}). A quarter of the texts would "
+    f"take {fewer[2, 1000]:.1f} GB. With a quarter of the positions it would be {fewer[8, 250]:.1f} GB, less, since "
+    "attention keeps something for each *pair* of positions.")  # fmt: skip
+see(
+    treemap.draw({"at the end of forward": plain.parts}, source="formula", capacity=CARD),
+    f"the square is what the card has to hold at the end of forward, {plain.total / 1e9:.1f} GB; no gradient is there "
+    f"yet. The dashed square is the card. The activations alone are {kept_gb * 1e9 / CARD:.1f} times as large as the "
+    "card. Each block of the model has the same share of them.",
+)
+
+# %% [markdown]
+# (`minidl memory --model gpt:... --device-memory 32GB` computes such pictures on the command line.) Two things are too
+# large by themselves: the activations, and the state. The first can be *computed again*, the second can be *kept
+# elsewhere*.
+#
+# Before that, try what is cheaper. Cut the 8 texts into *micro-batches*, compute one after the other, and add up their
+# gradients ([05b](05b_overlap.ipynb)). A micro-batch of one text keeps an eighth of the activations. But the gradients
+# then stay from one micro-batch to the next, and the activations of one text may be too many, too.
+#
+# ## Keep less: compute it again
+#
+# *Activation checkpointing* keeps only some of the activations. Take $n$ equal layers in $k$ segments, and keep the
+# input of each segment. When backward comes to a segment, it computes the segment's forward again, and now keeps all
+# $\lceil n / k \rceil$ activations of it. At the peak there are $k + \lceil n/k \rceil$ instead of $n$.
+
+# %% source_hidden=true
+alive = {k: k + -(-LAYERS // k) for k in range(1, LAYERS + 1)}
+fewest = min(alive.values())
+say(f"Of $n = {LAYERS}$ layers at least {fewest} activations live at the peak, for example with "
+    f"{next(k for k, count in alive.items() if count == fewest)} segments (formula; in general about $2 \\sqrt{{n}}$, "
+    f"here {2 * LAYERS**0.5:.1f}).")  # fmt: skip
+
+# %% [markdown]
+# The price is one more forward pass, whatever $k$ is. Backward takes the operations of two forward passes, so a step
+# takes four of them instead of three.
+#
+# A block of a GPT keeps much more than its input. So make each block a segment: keep the inputs of all blocks, and the
+# interior of one. This is *full recomputation*.
+#
+# ### Which activations are worth it?
+#
+# Take $b$ texts of $s$ positions, $h$ features and $a$ heads. A block keeps several arrays of $b s h$ numbers, and for
+# each text and head matrices of $s \times s$ numbers, for attention. Korthikanti et al. (arXiv:2205.05198) count the
+# bytes in 16 bits: $s b h (34 + 5 a s / h)$. The second term is that of the matrices. In minidl's GPT it is $2 a s /
+# h$, for the matrix that softmax returns, of 2 bytes a number. Theirs also drops attention weights, which adds a mask
+# (1 byte) and the result (2 bytes).
+
+
+# %%
+def of_block(b, s, h, a, matrices):
+    """Bytes that a block keeps in 16 bits; matrices: 2 in minidl, 5 in the paper, 0 if they are computed again."""
+    return s * b * h * (34 + matrices * a * s / h)
+
+
+# %%
+guess_share = guess("One of the 32 blocks above: which share of what it keeps are the matrices?", unit="%")
+
+# %%
+share = 1 - of_block(SAMPLES, POSITIONS, WIDTH, HEADS, 0) / of_block(SAMPLES, POSITIONS, WIDTH, HEADS, 2)
+
+
+# %% source_hidden=true
+def counted(b, s, h, a, recompute):
+    """The same, counted in the live arrays of a block of minidl."""
+    model = gpt(recompute, s, n_layer=1, n_embd=h, n_head=a, vocab_size=12).to("bfloat16")
+    x = Tensor(np.ones((b, s, h)), requires_grad=True).to("bfloat16").detach().requires_grad_()
+    out = model.transformer.h[0](x)
+    return kept_bytes([out], [out, *model.parameters()])
+
+
+say(f"{share:.0%} (formula; your guess: {guess_share.against(round(100 * share))}); in the paper's model it would be "
+    f"{1 - of_block(SAMPLES, POSITIONS, WIDTH, HEADS, 0) / of_block(SAMPLES, POSITIONS, WIDTH, HEADS, 5):.0%}. "
+    "Counted in smaller blocks:")  # fmt: skip
+rows, off = [], []
+for b, s, h, a in ((2, 60, 96, 4), (3, 100, 48, 6)):
+    counts = [counted(b, s, h, a, recompute) for recompute in ("nothing", "selective")]
+    formulas = [of_block(b, s, h, a, matrices) for matrices in (2, 0)]
+    off += [(count - formula) / (b * s) for count, formula in zip(counts, formulas, strict=True)]
+    rows.append([b, s, h, a, *(f"{count:,} ({formula:,.0f})" for count, formula in zip(counts, formulas, strict=True)),
+                 f"{of_block(b, s, h, a, 5):,.0f}"])  # fmt: skip
+table(
+    ["texts b", "positions s", "features h", "heads a", "minidl", "minidl, selective", "paper"],
+    rows,
+    "bytes that a block keeps: counted in live arrays, in parentheses by formula; paper: formula, nothing recomputed",
+)
+assert np.ptp(off) < 1e-9
+say(f"The counts exceed the formula by {off[0]:g} bytes a position, the statistics of two layer norms, which the paper "
+    "leaves out as well.")  # fmt: skip
+
+# %% [markdown]
+# The matrices grow with $s^2$, and little computing makes them. So *selective recomputation* computes only the *core*
+# of attention again: $q k^T$, softmax and the product with $v$. In minidl this is `nn.checkpointing(model,
+# "selective")`, or `minidl.checkpoint(core, q, k, v)` in a layer of one's own.
+
+# %%
+guess_flops = guess("How many more operations does a step of the GPT above take with selective recomputation?",
+                    list(FLOPS := {"0.5 %": 0.005, "2 %": 0.02, "8 %": 0.08, "33 %": 0.33}))  # fmt: skip
+
+
+# %%
+def of_core(b, s, h):
+    return 4 * b * s**2 * h  # two products
+
+
+def of_forward(b, s, h, layers, words):
+    return layers * (24 * b * s * h**2 + of_core(b, s, h)) + 2 * b * s * h * words
+
+
+# %% source_hidden=true
+def operations(recompute, tokens, **shape):
+    """Of forward and of backward, counted by minidl's kernels."""
+    random.manual_seed(0)
+    model = gpt(recompute, tokens.shape[1], **shape)
+    with kernels.counted() as ahead:
+        loss = model(tokens).sum()
+    with kernels.counted() as back:
+        loss.backward()
+    return np.array([ahead.flops, back.flops])
+
+
+b, s, h, layers = 2, 120, 96, 3
+tokens = np.arange(b * s).reshape(b, s) % 12
+counts = {way: operations(way, tokens, n_layer=layers, n_embd=h, n_head=4, vocab_size=12)
+          for way in ("nothing", "selective", "full")}  # fmt: skip
+forward = of_forward(b, s, h, layers, 12)
+ours = of_core(SAMPLES, POSITIONS, WIDTH) * LAYERS / 3 / of_forward(SAMPLES, POSITIONS, WIDTH, LAYERS, WORDS)
+extra = {way: counts[way][1] - counts["nothing"][1] for way in ("selective", "full")}
+table(
+    ["computed again", "forward", "backward", "more than without", "formula"],
+    [[way, *(f"{each:,}" for each in counts[way]), f"{extra.get(way, 0):,}", formula] for way, formula in (
+        ("nothing", ""), ("selective", f"{layers * of_core(b, s, h):,} and softmax"), ("full", f"{forward:,}, norms, "
+        "softmax, GELU ..."))],
+    f"operations of a GPT of {layers} blocks, {h} features, {b} texts of {s} positions, counted; formula: the products",
+)  # fmt: skip
+nearest = min(FLOPS, key=lambda words: abs(np.log(ours / FLOPS[words])))
+assert extra["full"] == counts["nothing"][0] - b * s * 12
+say(f"For the GPT above the formula gives **{ours:.1%} of a step** (your guess: {guess_flops.against(nearest)}). Full "
+    "recomputation computes exactly one more forward pass, without the sum at the end of this one.")  # fmt: skip
+say("What a step holds at its peak:")
+see(
+    treemap.draw({way: held(way).parts for way in ("nothing", "selective", "full")}, source="formula", capacity=CARD),
+    "recomputation shrinks the activations (orange). With full recomputation they are so small that the peak is at the "
+    "end of backward, with the gradients (vermilion). The state stays, and it is larger than the card.",
+)
+
+# %% [markdown]
+# From 1,024 positions on, minidl's attention computes in blocks that never make a whole matrix, and backward computes
+# them again by itself, as *FlashAttention* does on GPUs (arXiv:2205.14135). Then there is nothing left to select.
+#
+# ### What the paper reports
+#
+# Korthikanti et al. give the operations of a step without recomputation and with selective recomputation, of $l$ blocks
+# and $V$ words: $72 b s l h^2 (1 + s/6h + V/12lh)$ and $72 b s l h^2 (1 + s/3h + V/12lh)$. They report 2.7 % more for a
+# model of 175 billion weights. Check the difference:
+
+# %% source_hidden=true
+rows = []
+for name, h, layers in (("22B", 6144, 48), ("175B", 12288, 96), ("530B", 20480, 105), ("1T", 25600, 128)):
+    step = 72 * layers * 2048 * h**2 * (1 + 2048 / (6 * h) + 51200 / (12 * layers * h))
+    difference = 72 * layers * 2048 * h**2 * (2048 / (3 * h) - 2048 / (6 * h))
+    cores = layers * of_core(1, 2048, h)
+    rows.append([name, f"{difference / step:.1%}", f"{cores / step:.1%}", f"{difference / cores:g}"])
+table(["model", "more by the paper's formulas", "more for one more core", "ratio"], rows,
+      "formulas, one text of 2,048 positions, V = 51,200")  # fmt: skip
+
+# %% [markdown]
+# Their formulas differ by $12 b s^2 h$ a block. The two products that are computed again take $4 b s^2 h$, as counted
+# above, where softmax came on top. So selective recomputation is even cheaper than reported. (Three is also the ratio
+# of a step to its forward pass; the formulas do not say more. Their formula of full recomputation, $96 b s l h^2 (1 +
+# s/6h + V/16lh)$, is larger by $24 b s h^2 + 4 b s^2 h$ a block, which is one more forward.)
+#
+# ## Keep it elsewhere: offload
+#
+# The state is still too large. But the card sits in a *host*, a computer with hundreds of gigabytes, behind a *link*.
+# Keeping things there is called *offload*. There are two ways:
+#
+# | | the device keeps | to the host | to the device |
+# |---|---|---|---|
+# | **all** | weights of the unit that computes, and the next one | gradients | weights, for forward and for backward |
+# | **optimizer** (ZeRO-Offload) | all weights, in 16 bits | gradients | the new weights |
+#
+# In both of them the host keeps the optimizer's state and does the update.
+
+
+# %% source_hidden=true
+SPEED, LINK, HOST, CARD_MEMORY = 1e14, 16e9, 1e11, 1e12
+say(f"We assume a device of $10^{{{np.log10(SPEED):g}}}$ operations a second and {CARD_MEMORY / 1e9:,g} GB/s of its "
+    f"own memory, a host with {HOST / 1e9:g} GB/s, and a link of {LINK / 1e9:g} GB/s in each direction.")  # fmt: skip
+
+# %% [markdown]
+# ### Build it: when to fetch
+#
+# Units compute in a fixed order, and each needs its weights. The device has room for the weights of `room` units. A
+# unit's place is free again when it has computed. Fetch whenever there is a place:
+
+
+# %%
+def schedule(compute, fetch, room, order=None):
+    """When computations and fetches end. order: in which the units are fetched; None: as they compute."""
+    order = range(len(compute)) if order is None else order
+    here, fetched, computed = {}, [0.0], [0.0]
+    for unit, seconds in enumerate(compute):
+        while unit not in here:
+            waits_for = max(0, len(fetched) - room)  # so many have to be computed first
+            if waits_for >= len(computed):
+                return [np.inf], [np.inf]  # the device is full of units that are needed later
+            arrives = order[len(fetched) - 1]
+            fetched.append(max(fetched[-1], computed[waits_for]) + fetch[arrives])
+            here[arrives] = fetched[-1]
+        computed.append(max(computed[-1], here[unit]) + seconds)
+    return computed[1:], fetched[1:]
+
+
+# %% [markdown]
+# Is this the best? We try all 720 orders of fetching 6 units, with equal times and with times drawn at random.
+
+# %% source_hidden=true
+generator = np.random.default_rng(0)
+longer = {}
+for kind, low in (("equal units", 1), ("unequal units", 0.1)):
+    for room in (1, 2, 3, 6):
+        for _ in range(12):
+            scale = generator.uniform(0.5, 2, (2, 1))
+            compute, fetch = scale * generator.uniform(low, 1, (2, 6))
+            best = min(schedule(compute, fetch, room, order)[0][-1] for order in permutations(range(6)))
+            longer.setdefault((kind, room), []).append(schedule(compute, fetch, room)[0][-1] / best - 1)
+table(
+    ["room for so many units", "1", "2", "3", "6"],
+    [[kind, *(f"{max(longer[kind, room]):.1%}" for room in (1, 2, 3, 6))] for kind in ("equal units", "unequal units")],
+    "formula: how much longer than the best of all orders the order of computing takes, the worst of 12 draws",
+)
+
+# %% [markdown]
+# For equal units, such as the blocks of a GPT, no order is faster than that of computing. (For unequal ones another
+# order can be, with room for two.) How much room does it take?
+
+# %%
+guess_room = guess("Six equal units, and fetching takes less long than computing. From which room on is it as fast as "
+                   "with room for all?", [1, 2, 3, 6])  # fmt: skip
+
+# %% source_hidden=true
+BLOCK = 12 * WIDTH**2  # weights
+
+
+def blocks(positions, link, count=6):
+    """Seconds of forward and of fetching of each of some blocks, one text of so many positions after the other."""
+    return [2 * BLOCK * positions / SPEED] * count, [2 * BLOCK / link] * count
+
+
+# %%
+compute, fetch = blocks(positions=8000, link=LINK)
+ends = {room: schedule(compute, fetch, room)[0][-1] for room in (1, 2, 3, 6)}
+
+# %% source_hidden=true
+enough = next(room for room, end in ends.items() if np.isclose(end, ends[6]))
+say(f"{enough} (your guess: {guess_room.against(enough)}).")
+
+
+def turn_schedule(axes, room, positions, GB_a_second):
+    compute, fetch = blocks(positions, GB_a_second * 1e9)
+    computed, fetched = schedule(compute, fetch, room)
+    spans = [Span(kind, end - seconds, end, str(i)) for kind, ends, lengths in
+             (("forward", computed, compute), ("fetch", fetched, fetch))
+             for i, (end, seconds) in enumerate(zip(ends, lengths, strict=True))]  # fmt: skip
+    slowest = schedule(compute, fetch, 1)[0][-1]
+    two_tiers.draw(axes, spans, ("device computes", "link, to the device"), slowest)
+
+
+explore(
+    turn_schedule,
+    "forward of six blocks of the GPT above (blue), and their fetches (orange). With room for one unit the device and "
+    "the link take turns. With room for two, the next unit travels while one computes. Whichever of the two takes "
+    "longer then sets the pace, and more room changes nothing.",
+    room=[2, 1, 3, 6],
+    positions=[8000, 1000, 2000, 4000, 16_000, 64_000],
+    GB_a_second=[16, 32, 64, 450],
+    multiples=[{"room": 1}, {}, {"room": 1, "positions": 2000}, {"positions": 2000}],
+    height=1.5,
+    shared=False,
+    source="formula",
+)
+
+# %% [markdown]
+# ### minidl's two tiers
+#
+# In minidl, `Sharded(stage=2, offload=Offload("optimizer"))` and `Sharded(stage=3, offload=Offload("all"))` do the
+# whole step, and `cluster.Memory` is the device and its link. The first is ZeRO-Offload; a bucket of gradients goes to
+# the host while backward computes the next. The device counts the bytes that it holds. We train a perceptron of 6
+# layers in 16 bits on one node:
+
+# %%
+OFFLOAD = {
+    "nothing": parallel.Sharded(2, bucket_mb=0.07),  # a bucket for each layer
+    "optimizer": parallel.Sharded(2, bucket_mb=0.07, offload=parallel.Offload("optimizer")),
+    "delayed": parallel.Sharded(2, bucket_mb=0.07, offload=parallel.Offload("optimizer", delayed=True)),
+    "all": parallel.Sharded(3, offload=parallel.Offload("all")),
+}
+
+# %% source_hidden=true
+LAYER, UNITS, BATCH = 192, 6, 96
+
+
+def small(layers=UNITS):
+    return nn.models.MLP(*[LAYER] * (layers + 1), 10)
+
+
+SIZE = sum(p.size for p in small().parameters())
+DEVICE, SLOW_HOST = 1e11, 0.05
+
+
+@cache
+def train(way, link=1e9, steps=3, layers=UNITS):
+    """Train on noise, by Adam, on one simulated node."""
+    generator = np.random.default_rng(0)
+    x = generator.normal(size=(steps * BATCH, LAYER)).astype(np.float32)
+    y = generator.integers(10, size=len(x))
+    job = parallel.Job(partial(small, layers), data.Splits(data.Dataset(x, y), data.Dataset(x[:1], y[:1])),
+                       partial(optim.Adam, lr=1e-3), batch_size=BATCH, epochs=1, seed=0,
+                       precision="bfloat16")  # fmt: skip
+    memory = cluster.Memory(device=1e9, link=(0.0, link), host=SLOW_HOST)
+    return parallel.train(job, OFFLOAD[way], 1, cluster.Simulation(node=cluster.Node(DEVICE, np.inf), memory=memory))
+
+
+def starts_of(report):
+    """When the steps begin; the last number is when the last one ends."""
+    return sorted({e.start for e in report.trace.events if e.rank == 0 and e.label == "data"})
+
+
+# %%
+guess_link = guess("ZeRO-Offload: how many bytes go over the link in a step, in both directions together?",
+                   unit="bytes a weight")  # fmt: skip
+
+
+# %% source_hidden=true
+def moving(way, layers=UNITS):
+    """Gradients, and what is on its way, when the device holds most; in units."""
+    parts = train(way, layers=layers).recorded["device"][0][0].at_peak
+    return (parts["gradients"] + parts["buffers"]) / (2 * (LAYER**2 + LAYER))
+
+
+rows, traffic = [], {}
+PROMISED = {"nothing": (2, 12, 0, 0), "optimizer": (2, 0, 2, 2), "all": (2 / UNITS, 0, 2, 4)}
+for way, promised in PROMISED.items():
+    three, two = (train(way, steps=steps).recorded["device"][0][0] for steps in (3, 2))
+    link = three.sent_back - two.sent_back, three.fetched - two.fetched
+    held_here = three.at_peak["weights"], three.at_peak["optimizer"]
+    traffic[way] = sum(link) / SIZE
+    values = [
+        f"{value / SIZE:.2f} ({formula:.2g})" for value, formula in zip((*held_here, *link), promised, strict=True)
+    ]
+    between = three.at_peak["gradients"] + three.at_peak["buffers"]
+    rows.append([way, *values[:2], f"{between / SIZE:.2f}", f"{three.peak / SIZE:.2f}", *values[2:]])
+table(
+    ["offload", "weights", "optimizer's state", "gradients, and on the way", "peak", "to the host", "to the device"],
+    rows,
+    "bytes for each weight: counted in live arrays of the device when it holds most, and over the link in a step; in "
+    f"parentheses by formula; your guess: {guess_link.against(round(traffic['optimizer'], 1))}",
+)
+say("Gradients and what is on its way, in units: " + "; ".join(
+    f"{way}, {moving(way):.1f} with {UNITS} layers, {moving(way, 2 * UNITS):.1f} with {2 * UNITS}"
+    for way in ("optimizer", "all")) + ".")  # fmt: skip
+
+# %% [markdown]
+# The state is gone from the device. What is on its way does not grow with the number of layers. "All" fetches the
+# weights twice, which makes 6 bytes a weight; ZeRO-Offload takes 4. And the time?
+
+# %% source_hidden=true
+digests = {train(way).digests[0] for way in PROMISED}
+assert len(digests) == 1
+TITLES = {"optimizer": "ZeRO-Offload", "delayed": "ZeRO-Offload, the update delayed (see below)", "all": "all"}
+with style.applied():
+    figure, places = style.new_figure(9.5, 5.2, heights=(1, 1, 1))
+    begins = {way: starts_of(train(way)) for way in TITLES}
+    end = max(begin[2] - begin[0] for begin in begins.values())
+    for axes, (way, begin) in zip(places, begins.items(), strict=True):
+        two_tiers.draw(axes, two_tiers.spans_of(train(way).trace, begin[0], begin[2]), end=end)
+        axes.set_title(TITLES[way], fontsize=9)
+    style.label_source(figure, "simulated", f"two steps; link of 1 GB/s, host {1 / SLOW_HOST:g} times slower")
+see(figure, "two steps each: forward (blue), backward (green), fetches (orange), gradients (vermilion), updates "
+            "(purple). Gradients go to the host while backward computes, except for the last. In ZeRO-Offload the "
+            "device then waits for the update and for all new weights. With everything on the host, these are fetched "
+            "unit by unit while the device computes. Its device waits for the first unit, and between forward and "
+            "backward, where the last unit is fetched again although it was just there.")  # fmt: skip
+
+# %% [markdown]
+# ### When is the link hidden?
+#
+# Without delay the weights that training ends with are those without offload, to the bit. And the time: the forward of
+# a unit of $\psi$ weights takes $2 \psi T / F$ seconds, for $T$ positions at a time on a device of $F$ operations a
+# second. Fetching it takes $2 \psi / B$ seconds, over a link of $B$ bytes a second.
+
+# %%
+guess_hidden = guess("From how many positions at a time on is fetching hidden behind forward, for our "
+                     f"{WEIGHTS / 1e9:.2f} billion weights and the device and the link above?",
+                     unit="positions")  # fmt: skip
+
+# %%
+hidden_from = SPEED / LINK
+
+# %% source_hidden=true
+say(f"{hidden_from:,.0f} (formula; your guess: {guess_hidden.against(round(hidden_from))}). $\\psi$ cancels: "
+    f"$T \\geq F / B$, **whatever the size of the model**. Our 8 texts have {SAMPLES * POSITIONS:,} positions; one "
+    "text has too few, and the link sets the pace. Backward takes twice as long as forward, so there half as many "
+    "positions suffice to hide fetches and gradients.")  # fmt: skip
+
+# %% [markdown]
+# From `schedule` follows the time of a whole step, for units with forward $f$, backward $b$, a transfer $t$, and an
+# update $u$:
+
+
+# %%
+def step_seconds(way, f, b, t, u, batches=1):
+    """Of the device and its host. f, b, t: seconds of each unit; u: those of the update of all units."""
+    passes = [*f, *b[::-1]] * batches
+    if way == "all":  # each pass fetches the weights
+        computed, _ = schedule(passes, [*t, *t[::-1]] * batches, room=2)
+    else:
+        computed = list(accumulate(passes))
+    if way == "nothing":
+        return computed[-1] + u
+    sent = 0.0
+    for ready, seconds in zip(computed[-len(f) :], t[::-1], strict=True):  # gradients of the last micro-batch
+        sent = max(sent, ready) + seconds
+    return max(sent, u) + sum(t) if way == "delayed" else sent + u + (sum(t) if way == "optimizer" else 0)
+
+
+# %% source_hidden=true
+pairs = [*[LAYER] * UNITS, 10]
+sizes = [LAYER * width + width for width in pairs]
+f = [2 * BATCH * size / DEVICE for size in sizes]
+b = [2 * each if i else each for i, each in enumerate(f)]  # no gradient of the data is needed
+updates = [e.end - e.start for e in train("optimizer").trace.events if e.kind == "compute" and e.label == "update"]
+u = {way: max(updates) * (SLOW_HOST if way == "nothing" else 1) for way in OFFLOAD}
+LINKS = [1e8, 3e8, 1e9, 3e9, 1e10]
+simulated = {(way, link): np.diff(starts_of(train(way, link)))[1] for way, link in bar(
+    [(way, link) for way in OFFLOAD if way != "nothing" for link in LINKS], "simulating")}  # fmt: skip
+simulated |= {("nothing", link): np.diff(starts_of(train("nothing")))[1] for link in LINKS}
+alone = simulated["nothing", LINKS[0]]
+by_formula = {
+    (way, link): step_seconds(way, f, b, [2 * size / link for size in sizes], u[way]) for way, link in simulated
+}
+with style.applied():
+    figure, (axes,) = style.new_figure(7, 3.4)
+    grid = np.geomspace(LINKS[0], LINKS[-1], 60)
+    for number, way in enumerate(("all", "optimizer", "delayed")):
+        line = [step_seconds(way, f, b, [2 * size / link for size in sizes], u[way]) / alone for link in grid]
+        axes.plot(grid / 1e9, line, color=style.SERIES[number], linestyle=style.DASHES[number], label=way)
+        axes.plot(np.array(LINKS) / 1e9, [simulated[way, link] / alone for link in LINKS], "os^"[number],
+                  color=style.SERIES[number])  # fmt: skip
+    axes.axvline(DEVICE / BATCH / 1e9, color="0.4", linewidth=0.8, linestyle=":")
+    axes.axhline(1, color="0.4", linewidth=0.8)
+    axes.set(xscale="log", yscale="log", xlabel="link (GB/s)", ylabel="step, relative to no offload")
+    axes.set_yticks([1, 2, 4, 8], ["1", "2", "4", "8"])
+    axes.set_xticks([0.1, 0.3, 1, 3, 10], ["0.1", "0.3", "1", "3", "10"])
+    axes.minorticks_off()
+    axes.legend()
+    style.label_source(figure, ("simulated", "formula"), "points simulated, lines formula")
+off = max(abs(by_formula[case] / simulated[case] - 1) for case in simulated)
+see(figure, "with a slow link all three ways take as long as their transfers. From the dotted line on, where B = F / "
+            "T, 'all' has hidden its fetches, and only the update on the host is left. ZeRO-Offload also waits for all "
+            "new weights. Delayed, it hides the update.")  # fmt: skip
+say(f"The formula is off by at most {off:.1%} (it leaves out what is no product).")
+
+# %% [markdown]
+# ## The late update, and how to break it
+#
+# While the host updates, the device could already compute the next step, with weights that lack this update. This is
+# the *delayed update* of ZeRO-Offload: computing and updating hide each other, as in the middle timeline. The price:
+# every gradient is one update old, *staleness 1* ([06a](06a_staleness.ipynb)).
+#
+# And three mistakes:
+#
+# - **Fetch too late:** when the unit before has computed. That is `room=1`.
+# - **Evict too early:** release units that are needed again soon, as minidl does between forward and backward.
+# - **Read too early:** the device does not wait for the new weights. It computes with new arrays and old ones, and
+#   which are old depends on the moment.
+#
+# The first two cost time.
+
+# %% source_hidden=true
+f8, t8 = blocks(positions=8000, link=LINK, count=LAYERS)
+f1, t1 = blocks(positions=1000, link=LINK, count=LAYERS)
+
+
+def with_room(room, f, t, kept=0):
+    """Seconds of forward and backward; kept: units that stay from forward to backward."""
+    return schedule([*f, *(2 * each for each in f)], [*t, *[0] * kept, *t[kept:]], room)[0][-1]
+
+
+late, early = (with_room(*how) / with_room(2, f8, t8) for how in ((1, f8, t8), (2, f8, t8, 2)))
+few = with_room(2, f1, t1, 2) / with_room(2, f1, t1)
+say(f"Fetched too late, forward and backward of our {LAYERS} blocks take {late:.2f} times as long (formula, 8 texts at "
+    f"once). Keeping the last two units for backward would save {1 - early:.1%}, and {1 - few:.1%} with one text. "
+    "That is little, since there are many units.")  # fmt: skip
+
+# %% [markdown]
+# The third costs nothing in time. What does it do to training? Here is a strategy in which a share of the arrays lacks
+# the last update: none (in time), all (delayed), or half of them at random (read too early).
+
+
+# %%
+@dataclass(frozen=True)
+class Late(parallel.Strategy):
+    """Training on one node; each array of weights lacks the last update with this probability."""
+
+    probability: float
+    timing: int = 0  # draws which arrays are late
+
+    def run(self, session):
+        generator, old = np.random.default_rng(self.timing), None
+        for batch in session.batches():
+            new = session.weights()
+            if session.step:  # at the start of an epoch nothing is late
+                late = [np.full(p.size, generator.random() < self.probability) for p in session.parameters]
+                session.set_weights(np.where(np.concatenate(late), old, new))
+            session.zero_grad()
+            session.loss(batch).backward()
+            session.set_weights(new)
+            session.update()
+            old = new
+
+
+# %% source_hidden=true
+def learn(strategy, seed, lr):
+    job = parallel.Job(partial(nn.models.MLP, 64, 48, 10), data.digits, partial(optim.Adam, lr=lr), batch_size=64,
+                       epochs=3, seed=seed)  # fmt: skip
+    on = cluster.Simulation(memory=cluster.Memory()) if isinstance(strategy, parallel.Sharded) else "simulation"
+    return parallel.train(job, strategy, 1, on)
+
+
+# %%
+guess_read = guess("Half of the arrays are read too early. What gives it away?",
+                   READ := ["the loss after training", "a second run with the same seed", "nothing"])  # fmt: skip
+
+# %%
+SEEDS, RATES = range(10), (0.003, 0.03)
+WAYS = {
+    "in time": Late(0),
+    "delayed": Late(1),
+    "read too early": Late(0.5),
+    "read too early, again": Late(0.5, timing=1),
+}
+runs = {(way, seed, lr): learn(WAYS[way], seed, lr) for way, seed, lr in bar(
+    [(way, seed, lr) for way in WAYS for seed in SEEDS for lr in RATES], "training")}  # fmt: skip
+
+# %% source_hidden=true
+losses = {(way, lr): np.array([runs[way, seed, lr].history[-1]["test_loss"] for seed in SEEDS])
+          for way in WAYS for lr in RATES}  # fmt: skip
+rows = [["in time", *(f"{losses['in time', lr].mean():.3f} ± {losses['in time', lr].std(ddof=1):.3f}" for lr in RATES)]]
+for way in list(WAYS)[1:]:
+    more = [losses[way, lr] - losses["in time", lr] for lr in RATES]
+    rows.append([way, *(f"{each.mean():+.3f} ± {each.std(ddof=1) / len(SEEDS) ** 0.5:.3f}" for each in more)])
+table(
+    ["", *(f"learning rate {lr:g}" for lr in RATES)],
+    rows,
+    f"test loss of a perceptron on digits after 3 epochs by Adam, {len(SEEDS)} seeds. First row: mean and standard "
+    "deviation; others: how much more with the same seed, mean and its standard error",
+)
+lost = [losses[way, lr] - losses["in time", lr] for way in list(WAYS)[2:] for lr in RATES]
+seen = any(abs(more.mean()) > losses["in time", lr].std(ddof=1) for more, lr in zip(lost, RATES * 2, strict=True))
+differ = runs["read too early", 0, 0.003].digests != runs["read too early, again", 0, 0.003].digests
+answer = READ[0] if seen else READ[1] if differ else READ[2]
+library = learn(parallel.Sharded(2, offload=parallel.Offload(delayed=True)), 0, 0.003)
+say(f"Your guess: {guess_read.against(answer)}. minidl's delayed update and ours end with "
+    f"{'the same weights to the bit' if library.digests == runs['delayed', 0, 0.003].digests else 'other weights'}."
+    )  # fmt: skip
+
+# %% source_hidden=true
+delayed = (losses["delayed", RATES[1]] - losses["in time", RATES[1]]).mean()
+say(f"At the learning rate {RATES[1]:g} the delay costs {delayed / losses['in time', RATES[1]].mean():.0%} of the "
+    "loss.")  # fmt: skip
+
+# %% [markdown]
+# So a delayed update is not free: it changes training, and here the more so the longer the steps are. But a second run
+# gives the same weights. After reads that come too early no run can be repeated, and the loss differs by less than it
+# does from seed to seed. So compare the weights *with those of a run without offload*, to the bit.
+#
+# ## The price list
+#
+# Which of all this do you try first? Here are the bytes on the device and the seconds of a step for all combinations of
+# four ways to offload, three ways to recompute, and micro-batches of 8, 4, 2 or 1 text.
+
+
+# %%
+UNIT = 2 * WORDS * WIDTH  # bytes of the largest unit's weights
+
+
+def activations(recompute, samples):
+    """Bytes at the end of forward or, with full recomputation, while a block is computed again."""
+    block = of_block(samples, POSITIONS, WIDTH, HEADS, 0 if recompute == "selective" else 2)
+    head = samples * POSITIONS * (2 * WORDS + 5 * WIDTH)  # the scores of all words; and the embedding
+    inputs = 2 * samples * POSITIONS * WIDTH
+    return LAYERS * inputs + max(block, head) if recompute == "full" else LAYERS * block + head
+
+
+def on_device(way, recompute, samples, texts=SAMPLES):
+    """Most bytes on the device; samples: texts of a micro-batch; texts: of a step."""
+    kept, summed = activations(recompute, samples), 2 * WEIGHTS * (samples < texts)  # gradients that stay
+    if way == "nothing":
+        last = of_block(samples, POSITIONS, WIDTH, HEADS, 2)  # the end of backward: all gradients, and one block
+        return 14 * WEIGHTS + max(kept + summed, 2 * WEIGHTS + last)
+    units = {"all": 1 + 3, "optimizer": 2, "delayed": 2}[way]  # as counted above; in "all", one has its weights
+    return kept + summed + units * UNIT + 2 * WEIGHTS * (way != "all")
+
+
+def time_of(way, recompute, samples, texts=SAMPLES, link=LINK):
+    """Seconds of a step, as if the units were equal."""
+    forward = of_forward(samples, POSITIONS, WIDTH, LAYERS, WORDS)
+    again = {"nothing": 0, "selective": LAYERS * of_core(samples, POSITIONS, WIDTH), "full": forward}[recompute]
+    seconds = forward / SPEED, (2 * forward + again) / SPEED, 2 * WEIGHTS / link
+    update = 28 * WEIGHTS / (CARD_MEMORY if way == "nothing" else HOST)  # reads 16 bytes a weight, writes 12
+    return step_seconds(way, *([each / LAYERS] * LAYERS for each in seconds), update, texts // samples)
+
+
+# %% source_hidden=true
+RECOMPUTE, MICRO = ("nothing", "selective", "full"), (8, 4, 2, 1)
+OPTIONS = [(way, recompute, samples) for way in OFFLOAD for recompute in RECOMPUTE for samples in MICRO]
+NAMES = {"nothing": "no offload", "optimizer": "ZeRO-Offload", "delayed": "ZeRO-Offload, delayed", "all": "offload all"}
+
+
+def name_of(way, recompute, samples):
+    words = [NAMES[way]] * (way != "nothing") + [f"{recompute} recomputation"] * (recompute != "nothing")
+    words += [f"micro-batches of {samples}"] * (samples != SAMPLES)
+    return ", ".join(words) or "nothing"
+
+
+base = ("nothing", "nothing", SAMPLES)
+ladder = [base, ("nothing", "nothing", 1),
+          *(("nothing", recompute, SAMPLES) for recompute in RECOMPUTE[1:]),
+          *((way, "nothing", SAMPLES) for way in ("delayed", "optimizer", "all"))]  # fmt: skip
+OPERATIONS = {"nothing": 0, "selective": ours, "full": 1 / 3}
+OVER_LINK = {"nothing": lambda batches: 0, "optimizer": lambda batches: 4, "delayed": lambda batches: 4,
+             "all": lambda batches: 4 * batches + 2}  # fmt: skip
+chosen = sorted((option for option in OPTIONS if on_device(*option) <= CARD), key=lambda option: time_of(*option))
+without_delay = next(option for option in chosen if option[0] != "delayed")
+least = min(OPTIONS, key=lambda option: on_device(*option))
+rows = []
+for option in [*ladder, chosen[0], without_delay, least]:
+    way, recompute, samples = option
+    gigabytes, seconds = on_device(*option) / 1e9, time_of(*option)
+    mark = "**" if option in (chosen[0], without_delay) else ""
+    rows.append([f"{mark}{name_of(*option)}{mark}", f"{gigabytes:.1f}", "yes" if gigabytes * 1e9 <= CARD else "no",
+                 f"{seconds / time_of(*base):.2f}", f"{OPERATIONS[recompute]:.0%}",
+                 f"{OVER_LINK[way](SAMPLES // samples) * WEIGHTS / 1e9:.1f}"])  # fmt: skip
+table(
+    ["", "GB on the device", "fits", "time of a step", "more operations", "GB over the link"],
+    rows,
+    f"formula; time relative to nothing, which takes {time_of(*base):.2f} s if it fits. Above: one change alone. The "
+    "last three: the fastest that fits, the fastest that fits without delayed updates, and the one with fewest bytes",
+)
+off = max(
+    abs(activations(way, SAMPLES) / held(way).by_component["activations"] - 1) for way in ("nothing", "selective")
+)
+say(f"Of {len(OPTIONS)} combinations, {len(chosen)} fit, and {sum(way == 'nothing' for way, *_ in chosen)} of these "
+    f"without offload. (The formula of activations is off by {off:.2%} from what minidl predicts.)")  # fmt: skip
+
+# %% [markdown]
+# Without delay, offload of all is faster than ZeRO-Offload here, although it transfers more: its device does not wait
+# for all new weights. With many micro-batches it fetches the weights for each of them, and loses. Turn the card, the
+# link and the number of texts a step:
+
+
+# %% source_hidden=true
+def price(axes, GB_of_the_card, GB_a_second, texts):
+    places = {option: (on_device(*option, texts) / 1e9, time_of(*option, texts, GB_a_second * 1e9))
+              for option in OPTIONS}  # fmt: skip
+    for number, way in enumerate(OFFLOAD):
+        for recompute, size in zip(RECOMPUTE, (22, 45, 80), strict=True):
+            x, y = zip(*(place for option, place in places.items() if option[:2] == (way, recompute)), strict=True)
+            axes.scatter(x, y, s=size, marker="osD^"[number], facecolor=style.SERIES[number], edgecolor="white",
+                         linewidth=0.5, label=NAMES[way] if recompute == "nothing" else None)  # fmt: skip
+    axes.axvline(GB_of_the_card, color="0.2", linestyle="--", linewidth=1, label="card")
+    if fitting := [option for option in OPTIONS if places[option][0] <= GB_of_the_card]:
+        best = min(fitting, key=lambda option: places[option][1])
+        axes.scatter(*places[best], s=190, facecolor="none", edgecolor="black", linewidth=1.3)
+        axes.text(0.02, 0.03, f"circle: {name_of(*best)}", transform=axes.transAxes, fontsize=8)
+    axes.set(xlabel="GB on the device", ylabel="seconds a step", xscale="log", yscale="log")
+    seconds = [place[1] for place in places.values()]
+    limits = 0.6 * min(seconds), 1.2 * max(seconds)
+    for axis, ticks in ((axes.xaxis, (4, 8, 16, 32, 64)), (axes.yaxis, (1, 2, 4, 8, 16, 32, 64))):
+        axis.set_ticks(ticks, [str(tick) for tick in ticks])
+    axes.minorticks_off()
+    axes.set_ylim(limits)
+    axes.legend(fontsize=7)
+
+
+explore(
+    price,
+    "each point is a combination: its shape is the way to offload, larger points recompute more, and the four points "
+    "of a kind are micro-batches of 8, 4, 2 and 1 text. Points on the left of the dashed line fit, and the circle is "
+    "around the fastest of them.",
+    GB_of_the_card=[32, 8, 12, 16, 24, 40, 48, 80],
+    GB_a_second=[16, 4, 32, 64, 450],
+    texts=[8, 16, 64],
+    multiples=[{}, {"GB_of_the_card": 48}, {"GB_a_second": 64}, {"texts": 64}],
+    height=3.3,
+    shared=False,
+    source="formula",
+)
+
+# %% [markdown]
+# ## What the papers report
+#
+# **Ren et al. (2021)**, ZeRO-Offload (arXiv:2101.06840), train models of more than 13 billion weights on a single GPU,
+# ten times as large as with PyTorch alone. On a V100, 10 billion weights run at 40 TFLOP/s. PyTorch alone reaches 30
+# with 1.4 billion, the largest that fits. With model parallelism, 70 billion weights fit on 16 GPUs. A tutorial of
+# DeepSpeed, which has their program, trains 10 billion weights on a V100 of 32 GB, with activation checkpointing and 10
+# texts a step.
+
+# %% source_hidden=true
+say(f"The formula agrees: 13 billion weights of 2 bytes are {2 * 13:g} GB, and 1.4 billion of 16 bytes are "
+    f"{16 * 1.4:g} GB. At 40 TFLOP/s, a link of {LINK / 1e9:g} GB/s would be hidden from {4e13 / LINK:,.0f} positions "
+    "on.")  # fmt: skip
+
+# %% [markdown]
+# **Korthikanti et al. (2022)** report that selective recomputation, together with tensor and sequence parallelism
+# ([10a](10a_dividing_a_layer.ipynb)), needs a fifth of the memory for activations, and more than 90 % less time for
+# computing again than full recomputation.
+#
+# ## The answer
+#
+# See what is too large. Against the activations, try micro-batches first: they cost no operations, and no time while
+# each is large enough for the device and the link. Then recompute selectively, for a few per cent of a step; then
+# fully, for a third. Against the state this does not help. On one node it has to go elsewhere: ZeRO-Offload keeps 2
+# bytes a weight on the device, offload of all keeps a few units. The price is the time of the transfers and of the
+# host's update, unless computing hides them. For the fetches this depends on the positions at a time, not on the size
+# of the model. A delayed update hides more, and it alone changes the result.
+#
+# ## To the exercises
+#
+# [Exercises of chapter 13](../exercises/13_memory/13_memory.ipynb): after this page you can write `checkpoints` and
+# `fetch_schedule`.
+#
+# **Three questions to argue about**
+#
+# 1. You may spend money on a faster link, or on a host with faster memory. What would you look at in the timeline
+#    before you decide?
+# 2. A step has 64 micro-batches. How often do the two kinds of offload use the link, and which would you choose?
+# 3. The delayed update loses most at a large learning rate. When in training would you switch it on?
