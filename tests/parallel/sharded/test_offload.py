@@ -25,7 +25,7 @@ def engine(link=(3e-6, 0.7e9), host=0.6, device=1e9, node=NODE):
     return cluster.Simulation(node=node, memory=cluster.Memory(device, link, host))
 
 
-@pytest.mark.parametrize("nodes", [1, 2, 3])
+@pytest.mark.parametrize("nodes", [1, 3, *exhaustively(2)])
 def test_with_offload_weights_have_the_bits_of_synchronous(nodes):
     job = small_job(model=Tied, data=partial(blobs, 34), optimizer=two_groups)  # the last minibatch has 2 samples
     truth = parallel.train(job, Synchronous(algorithm="ordered", accumulate=2), nodes, "simulation")
@@ -96,7 +96,7 @@ def test_on_processes_the_same_program_has_the_bits_of_a_simulated_one():
 
 def test_layers_with_statistics_and_a_gpt_are_trained_with_offload():
     for model, data in ((normalized, blobs), (small_gpt, tokens), (lambda: nn.checkpointing(small_gpt(), 2), tokens)):
-        job = small_job(model=model, data=data, optimizer=adamw, batch_size=8)
+        job = small_job(model=model, data=data, optimizer=adamw, batch_size=8, epochs=1)
         truth = parallel.train(job, Synchronous(algorithm="ordered"), 2, "simulation")
         for stage, what in ((2, "optimizer"), (3, "all")):
             report = parallel.train(job, Sharded(stage, offload=Offload(what), algorithm="ordered"), 2, engine())

@@ -40,12 +40,12 @@ def nodes_of(strategy):
     return strategy.dp * strategy.pp * strategy.tp
 
 
-def assert_as_without(job, strategy, tolerance=None, on="simulation"):
-    """Run with each stage of sharing out: the same bits, or weights within the tolerance, and the same state."""
+def assert_as_without(job, strategy, tolerance=None, shards=SHARDS):
+    """Run with these stages of sharing out: the same bits, or weights within the tolerance, and the same state."""
     strategy = replace(strategy, algorithm="ordered")
     truth = parallel.train(job, strategy, nodes_of(strategy), "simulation")
-    for shard in SHARDS:
-        report = parallel.train(job, replace(strategy, shard=shard), nodes_of(strategy), on)
+    for shard in shards:
+        report = parallel.train(job, replace(strategy, shard=shard), nodes_of(strategy), "simulation")
         if tolerance is not None:
             assert np.abs(weights(report) - weights(truth)).max() < tolerance
             continue
@@ -117,10 +117,13 @@ def test_norms_of_layers_and_of_the_whole_gradient_count_each_weight_once(optimi
     assert_as_without(job, hybrid(2, 2, 1), tolerance=1e-12)
 
 
-def test_clipping_counts_weights_of_all_axes_once():
+@pytest.mark.parametrize(
+    ("job", "pp", "shard"),
+    [(JOB, 2, 3), *exhaustively((JOB, 2, 1), (JOB, 2, 2), *((JOBS["ResNet"], 1, shard) for shard in SHARDS))],
+)
+def test_clipping_counts_weights_of_all_axes_once(job, pp, shard):
     """With tied weights on two stages, and norms that both nodes along "tp" have."""
-    assert_as_without(replace(ONE_EPOCH, clip_norm=0.3), hybrid(2, 2, 2), tolerance=1e-12)
-    assert_as_without(replace(JOBS["ResNet"], epochs=1), hybrid(2, 1, 2), tolerance=1e-12)
+    assert_as_without(replace(job, epochs=1, clip_norm=0.3), hybrid(2, pp, 2), tolerance=1e-12, shards=[shard])
 
 
 @pytest.mark.parametrize("shard", [3, *exhaustively(1, 2)])
