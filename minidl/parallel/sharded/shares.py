@@ -28,14 +28,15 @@ class Shares(Partition):
     Each updates its range of every group. A checkpoint is made by all ranks of all replicas.
 
     Parameters
-        model   of which this rank holds all that its replica gives it, or has it unit by unit
-        mesh    of the run's plan
-        specs   of the groups of its parameters; frozen ones may be in none
-        units   each of which has its weights only while it computes; None: all have theirs
-        overlap whether the weights of the next unit travel while one computes
+        model    of which this rank holds all that its replica gives it, or has it unit by unit
+        mesh     of the run's plan
+        specs    of the groups of its parameters; frozen ones may be in none
+        units    each of which has its weights only while it computes; None: all have theirs
+        overlap  whether the weights of the next unit travel while one computes
 
     Attributes
-        groups, units  the FlatGroups; the Units or None
+        groups  the vectors of weights
+        units   executes the units; None without
         count   called when the rank holds much, as `DeviceBytes`; None: nothing is counted
     """
 
@@ -50,15 +51,12 @@ class Shares(Partition):
         units: Sequence[Unit] | None = None,
         overlap: bool = False,
     ) -> None:
-        self._replicas, self._summing, self.count = mesh["dp"], mesh["dp"], None
-        self.units: Units | None = None
-        if units is None:
-            groups = [FlatGroup(spec.parameters, self._replicas) for spec in specs]
-        else:
-            names = {parameter: name for name, parameter in model.named_parameters()}
-            self.units = Units(units, specs, names, self._replicas, overlap)
-            groups = self.units.groups
+        self._replicas = self._summing = replicas = mesh["dp"]
+        names = {parameter: name for name, parameter in model.named_parameters()}
+        self.units = None if units is None else Units(units, specs, names, replicas, overlap)
+        groups = [FlatGroup(spec.parameters, replicas) for spec in specs] if self.units is None else self.units.groups
         self.groups = groups
+        self.count = None
         super().__init__(model, mesh)
         own = {whole: part for group in groups for whole, part in group.slices.items()}
         self.slices = {whole: own.get(whole, whole) for whole in model.parameters()}
