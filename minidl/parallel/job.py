@@ -17,6 +17,7 @@ from minidl import optim, random
 from minidl.arguments import one_of, real_number, whole_number
 from minidl.data import Dataset, Splits
 from minidl.data.in_type import in_type
+from minidl.data.pairs import minibatch
 from minidl.data.sampler import epoch_order, order_of_shards
 from minidl.nn import Module, Stage, building
 from minidl.parallel.mean_loss import Loss, check_padding, classification_loss, counts_of
@@ -197,6 +198,10 @@ class Job:
         model = _with_own_layers(self.model)
         with building(held), random.using(stream(Purpose.WEIGHTS, self.seed)):
             return self._in_precision(model())
+
+    def first_samples(self, count: int) -> Any:
+        """That many samples of the training set, without their labels."""
+        return minibatch(self.build_data().train, np.arange(count))[0]
 
     def each_stage(self) -> Iterator[tuple[Module, Stage]]:
         """Each of the model's stages, in a model that has the arrays of this one alone: the whole may not fit here."""

@@ -181,6 +181,7 @@ def emptied(job: Job, stack: ExitStack) -> Job:
     vars(job)["build_held"] = build_held
     vars(job)["build_model"] = lambda: build_held(lambda model: ())
     vars(job)["each_stage"] = each_stage
+    vars(job)["first_samples"] = lambda count: _samples(job, count)[0]
     return job
 
 

@@ -9,14 +9,11 @@ from functools import partial
 from math import ceil
 from typing import Any, ClassVar, Literal, Self
 
-import numpy as np
-
 from minidl.arguments import one_of, real_number
 from minidl.cluster.algorithm import AllReduceAlgorithm
 from minidl.cluster.comm import Communicator
 from minidl.cluster.mesh import Mesh
 from minidl.data.loader import Batch
-from minidl.data.pairs import minibatch
 from minidl.kernels import Array
 from minidl.nn import Module, Parameter, Stage, building
 from minidl.nn.checkpointing import bypasses_checkpointing, check_attention, checkpointing
@@ -185,7 +182,7 @@ class Pipeline(Strategy):
         if made.chunks == 1:
             return replace(self, cuts=())
         samples = max(min(job.batch_size // self.plan(job, nodes).dp, len(train)) // made.micro_batches, 1)
-        costs = costs_of_units(job.each_stage(), minibatch(train, np.arange(samples))[0], self.cuts)
+        costs = costs_of_units(job.each_stage(), job.first_samples(samples), self.cuts)
         strategy = replace(self, cuts=balanced_cuts(costs, made.chunks))
         strategy._check_statistics(job.build_held(lambda model: ()))
         return strategy

@@ -15,7 +15,6 @@ from minidl import kernels
 from minidl.arguments import flag, one_of, whole_number
 from minidl.cluster.comm import Communicator
 from minidl.cluster.mesh import Mesh
-from minidl.data.pairs import minibatch
 from minidl.nn import Module, Parameter, Stage
 from minidl.nn.shard import FlatShard
 from minidl.parallel.gradients.buckets import GradientBuckets, fill
@@ -211,8 +210,7 @@ class Hybrid(Pipeline):
         """The sharded dropouts and batch norms that the layout lacks. ValueError if it does not fit the model."""
         whole = deepcopy(job.build_model())  # a copy: it is changed in place
         divided = self._split(job, deepcopy(whole), RankAndSize(0, self.tp))
-        samples = minibatch(job.build_data().train, np.arange(1))[0]
-        return {} if self.layout is None else sharded_layers(whole, divided, samples)
+        return {} if self.layout is None else sharded_layers(whole, divided, job.first_samples(1))
 
     def _split(self, job: Job, model: Module, comm: Any) -> Module:
         layout = layout_of(model, self.sequence) if self.layout is None else self.layout
