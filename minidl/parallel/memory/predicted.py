@@ -102,7 +102,7 @@ def _check_known(strategy: Strategy) -> None:
             "predicted counts one version of the weights, but the stages of an asynchronous pipeline keep several: "
             "choose another schedule, such as 1f1b"
         )
-    if isinstance(strategy, Pipeline) and strategy.cuts == "seconds":
+    if isinstance(strategy, Pipeline) and strategy.cuts == "seconds" and strategy.made_schedule().chunks > 1:
         raise ValueError('predicted computes nothing, so it measures no seconds: use cuts="flops", or give the cuts')
 
 
