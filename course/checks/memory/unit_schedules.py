@@ -206,6 +206,9 @@ class Schedule:
                 "possible.",
                 f"Only {most} of {counted(self.places, 'place')} are ever in use: fetch units while another computes."
                 if most < min(self.n, self.places)
+                else "A send-back waits for all send-backs that are listed before it: list them in the order of the "
+                "backwards."
+                if [action for action in self.actions if action[0] == "G"] != [f"G{i}" for i in reversed(range(self.n))]
                 else "A fetch waits for all evicts and send-backs that are listed before it: list it directly behind "
                 "the one that makes room for it, and fetch the units in the order in which they compute.",
             )

@@ -104,6 +104,14 @@ def fetch_schedule(n, size, room):
 +        actions += [f"B{i}"]
 +        if i >= places:
 +            actions += [f"G{i}", f"+{i - places}"]
+=== wrong: at the end, the gradients are sent back in ascending order :: time :: in the order of the backwards
+-        actions += [f"B{i}", f"G{i}"]
+-        if i >= places:
+-            actions += [f"+{i - places}"]
++        actions += [f"B{i}"]
++        if i >= places:
++            actions += [f"G{i}", f"+{i - places}"]
++    actions += [f"G{i}" for i in range(places)]
 === wrong: sent back and evicted :: all :: is not on the device
 -        actions += [f"B{i}", f"G{i}"]
 +        actions += [f"B{i}", f"G{i}", f"-{i}"]
