@@ -214,7 +214,7 @@ def memory(arrays):
 class Counting:
     """Counts a node's arrays at each update; notes the time, and the bytes sent so far."""
 
-    def gradients(self, session):
+    def gradients(self, session):  # called once, before the first step
         def look():
             own = [p for group in session.optimizer.param_groups for p in group["params"]]  # ZeRO: this node's ranges
             parameters = [*session.model.parameters(), *own]
@@ -226,7 +226,7 @@ class Counting:
             session.record("seconds", session.comm.now())
 
         gradients = super().gradients(session)
-        session.optimizer.after_step.insert(0, look)
+        session.optimizer.after_step.insert(0, look)  # called at the end of each update
         return gradients
 
 
