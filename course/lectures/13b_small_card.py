@@ -58,7 +58,8 @@ def held(recompute="nothing", samples=SAMPLES, positions=POSITIONS, moment=None)
 WEIGHTS = held().by_component["weights"] / 2
 STATE = 16 * WEIGHTS
 say(f"That makes {WEIGHTS / 1e9:.2f} billion weights. Weights, gradients and the optimizer's state take 16 bytes for "
-    f"each of them, {STATE / 1e9:.1f} GB. The activations that forward keeps come on top.")  # fmt: skip
+    f"each of them, {STATE / 1e9:.1f} GB: the *state* of training. The activations that forward keeps are "
+    "not among them.")  # fmt: skip
 
 # %%
 guess_kept = guess("How much do the activations of the 8 texts take?", unit="GB")
@@ -70,8 +71,8 @@ plain = held()  # from shapes alone, by minidl.parallel.memory.predicted: nothin
 kept_gb = plain.by_component["activations"] / 1e9
 fewer = {case: held("nothing", *case, "forward").by_component["activations"] / 1e9 for case in ((2, 1000), (8, 250))}
 say(f"{kept_gb:.1f} GB (formula; your guess: {guess_kept.against(round(kept_gb, 1))}). A quarter of the texts would "
-    f"take {fewer[2, 1000]:.1f} GB. With a quarter of the positions it would be {fewer[8, 250]:.1f} GB, less, since "
-    "attention keeps something for each *pair* of positions.")  # fmt: skip
+    f"take {fewer[2, 1000]:.1f} GB. With a quarter of the positions it would be {fewer[8, 250]:.1f} GB, even less, "
+    "since attention keeps something for each *pair* of positions.")  # fmt: skip
 see(
     treemap.draw({"at the end of forward": plain.parts}, source="formula", capacity=CARD),
     f"the square is what the card has to hold at the end of forward, {plain.total / 1e9:.1f} GB; no gradient is there "
@@ -260,9 +261,9 @@ guess_room = guess("Six equal units, each fetched in less time than it computes.
 BLOCK = 12 * WIDTH**2  # weights
 
 
-def blocks(positions, link, count=6):
-    """Seconds of forward and of fetching of each of some blocks, one text of so many positions after the other."""
-    return [2 * BLOCK * positions / SPEED] * count, [2 * BLOCK / link] * count
+def blocks(positions, link):
+    """Seconds of forward, and of fetching, of each of six blocks; positions: how many are computed at a time."""
+    return [2 * BLOCK * positions / SPEED] * 6, [2 * BLOCK / link] * 6
 
 
 # %%
@@ -616,7 +617,9 @@ ladder = [base, ("nothing", "nothing", 1),
           *((way, "nothing", SAMPLES) for way in ("delayed", "optimizer", "all"))]  # fmt: skip
 OVER_LINK = {"nothing": lambda batches: 0, "optimizer": lambda batches: 4, "delayed": lambda batches: 4,
              "all": lambda batches: 4 * batches + 2}  # fmt: skip
-chosen = sorted((option for option in OPTIONS if on_device(*option) <= CARD), key=lambda option: time_of(*option))
+chosen = sorted(
+    (option for option in OPTIONS if on_device(*option) <= CARD), key=lambda option: round(time_of(*option), 6)
+)
 without_delay = next(option for option in chosen if option[0] != "delayed")
 least = min(OPTIONS, key=lambda option: on_device(*option))
 rows = []
@@ -640,8 +643,8 @@ say(f"Of {len(OPTIONS)} combinations, {len(chosen)} fit, and {sum(way == 'nothin
 
 # %% [markdown]
 # Without delay, offload all is faster than ZeRO-Offload here, although it transfers more: its device does not wait for
-# all new weights. With many micro-batches it fetches the weights for each of them, and loses. Turn the card, the link
-# and the number of texts a step:
+# all new weights. But it fetches the weights for each micro-batch. If these are small, computing does not hide the
+# fetches, and it loses. Turn the card, the link and the number of texts a step:
 
 
 # %% source_hidden=true
@@ -655,7 +658,7 @@ def price(axes, GB_of_the_card, GB_a_second, texts):
                          linewidth=0.5, label=NAMES[way] if recompute == "nothing" else None)  # fmt: skip
     axes.axvline(GB_of_the_card, color="0.2", linestyle="--", linewidth=1, label="card")
     if fitting := [option for option in OPTIONS if places[option][0] <= GB_of_the_card]:
-        best = min(fitting, key=lambda option: places[option][1])
+        best = min(fitting, key=lambda option: round(places[option][1], 6))  # as fast: the largest micro-batches
         axes.scatter(*places[best], s=190, facecolor="none", edgecolor="black", linewidth=1.3)
         axes.text(0.02, 0.03, f"circle: {name_of(*best, texts)}", transform=axes.transAxes, fontsize=8)
     axes.set(xlabel="GB on the device", ylabel="seconds for each text", xscale="log", yscale="log", xlim=(3, 110),
@@ -669,8 +672,8 @@ def price(axes, GB_of_the_card, GB_a_second, texts):
 explore(
     price,
     "each point is a combination: its shape is the way to offload, larger points recompute more, and the four points "
-    "of a kind are micro-batches of 8, 4, 2 and 1 text. Points on the left of the dashed line fit, and the circle is "
-    "around the fastest of them.",
+    "of a kind are micro-batches of 8, 4, 2 and 1 text. Points on the left of the dashed line fit. The circle is "
+    "around the fastest of them; of several as fast, around that with the largest micro-batches.",
     GB_of_the_card=[32, 8, 12, 16, 24, 40, 48, 80],
     GB_a_second=[16, 8, 32, 64, 450],
     texts=[8, 16, 64],
@@ -684,9 +687,8 @@ explore(
 #
 # **Ren et al. (2021)**, ZeRO-Offload (arXiv:2101.06840), train models of more than 13 billion weights on a single GPU,
 # ten times as large as with PyTorch alone. On a V100, 10 billion weights run at 40 TFLOP/s. PyTorch alone reaches 30
-# with 1.4 billion, the largest that fits. With model parallelism, 70 billion weights fit on 16 GPUs. A tutorial of
-# DeepSpeed, which has their program, trains 10 billion weights on a V100 of 32 GB, with activation checkpointing and 10
-# texts a step.
+# with 1.4 billion, the largest that fits. A tutorial of DeepSpeed, which has their program, trains 10 billion weights on
+# a V100 of 32 GB, with activation checkpointing and 10 texts a step.
 
 # %% source_hidden=true
 say(
