@@ -687,8 +687,8 @@ explore(
 #
 # **Ren et al. (2021)**, ZeRO-Offload (arXiv:2101.06840), train models of more than 13 billion weights on a single GPU,
 # ten times as large as with PyTorch alone. On a V100, 10 billion weights run at 40 TFLOP/s. PyTorch alone reaches 30
-# with 1.4 billion, the largest that fits. A tutorial of DeepSpeed, which has their program, trains 10 billion weights on
-# a V100 of 32 GB, with activation checkpointing and 10 texts a step.
+# with 1.4 billion, the largest that fits. A tutorial of DeepSpeed, which has their program, trains 10 billion weights
+# on a V100 of 32 GB, with activation checkpointing and 10 texts a step.
 
 # %% source_hidden=true
 say(
