@@ -235,12 +235,19 @@ def _with_own_layers(model: Callable[[], Module]) -> Callable[[], Module]:
     return copied
 
 
+def check_job(given: object) -> None:
+    """Raise TypeError unless this is a Job."""
+    if not isinstance(given, Job):
+        raise TypeError(f"job must be a parallel.Job, got {given!r}: make one")
+
+
 def built_once(job: Job) -> Job:
     """Return the same job, whose `build_...` methods keep what they build: called again, they return the same object.
 
     It is for one process: the checks before a run and the evaluation after it share data, model and optimizer. What
     they write into the model changes no layer that was made outside its function.
     """
+    check_job(job)
     once = copy.copy(job)
     if not isinstance(job.model, Module):
         object.__setattr__(once, "model", _with_own_layers(job.model))

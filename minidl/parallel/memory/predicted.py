@@ -16,7 +16,7 @@ from minidl.nn import Module, Parameter
 from minidl.nn.checkpointing import checkpointing
 from minidl.parallel.data_parallel.serial import Serial
 from minidl.parallel.data_parallel.synchronous import Synchronous
-from minidl.parallel.job import Job
+from minidl.parallel.job import Job, check_job
 from minidl.parallel.memory import steps
 from minidl.parallel.memory.node_memory import NodeMemory, Part
 from minidl.parallel.memory.steps import Alone, Kept, Step
@@ -75,6 +75,7 @@ def predicted(
     if moment is not None:
         one_of("predicted: moment", moment, MOMENTS)
     nodes = whole_number("predicted: nodes", nodes, at_least=1)
+    check_job(job)
     _check_known(strategy)
     with ExitStack() as stack:
         job = steps.emptied(job, stack)
