@@ -126,6 +126,11 @@ class Job:
         """The batch size of the epoch that has the smallest minibatches."""
         return min(self._batch_sizes)
 
+    @property
+    def largest_batch(self) -> int:
+        """The batch size of the epoch that has the largest minibatches."""
+        return max(self._batch_sizes)
+
     def check_labels(self) -> None:
         """Raise ValueError for labels that do not go with the job's shards, or with its loss."""
         if self.shards != "by_label" and counts_of(self.loss) is not len:
