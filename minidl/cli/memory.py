@@ -19,7 +19,7 @@ from minidl.cli.shared_options import STRATEGIES, Formats, Import, Model, Out, o
 if TYPE_CHECKING:  # each function imports what it calls, so that --help starts at once
     from minidl.cli.job import Options
     from minidl.parallel import Job, Strategy
-    from minidl.parallel.memory import LiveMemory, NodeMemory
+    from minidl.parallel.memory import NodeMemory
 
 
 def memory(
@@ -100,13 +100,9 @@ def memory(
         advice = "" if capacity is None else _advice(job, typed, ranks[worst], capacity)
         folder = run_folder.prepare(out, f"memory-{name_of(model)}-{nodes}")
         real = live(job, how, nodes, on="processes") if measure else None
-        maps, sources = {f"rank {worst}": ranks[worst].parts}, ["formula"]
-        if real is not None:
-            maps, sources = (
-                {f"rank {worst}, formula": ranks[worst].parts, "measured": real[worst].parts},
-                [*sources, "measured"],
-            )
-        page = treemap.draw(maps, source=sources, capacity=capacity or 0)
+        maps = {f"rank {worst}" if real is None else f"rank {worst}, formula": ranks[worst].parts}
+        maps |= {} if real is None else {"measured": real[worst].parts}
+        page = treemap.draw(maps, source=("formula", "measured")[: len(maps)], capacity=capacity or 0)
         for each in endings:
             page.savefig(folder / f"memory.{each}")
         if as_json:
@@ -251,7 +247,7 @@ def _check_room(ranks: list[NodeMemory]) -> None:
         )
 
 
-def _table(memory: NodeMemory, title: str, real: LiveMemory | None) -> Table:
+def _table(memory: NodeMemory, title: str, real: NodeMemory | None) -> Table:
     from minidl.plots.style import bytes_text
 
     title = f"{title} at its peak, in {memory.moment}"
@@ -270,7 +266,7 @@ def _table(memory: NodeMemory, title: str, real: LiveMemory | None) -> Table:
     return table
 
 
-def _difference(ranks: list[NodeMemory], real: list[LiveMemory], worst: int) -> str:
+def _difference(ranks: list[NodeMemory], real: list[NodeMemory], worst: int) -> str:
     """How far formula and arrays differ on any rank, and what a tracer of the process has seen in addition."""
     from minidl.plots.style import bytes_text
 
@@ -303,32 +299,17 @@ def _all(ranks: list[NodeMemory]) -> Table:
 
 def _as_json(
     ranks: list[NodeMemory], worst: int, capacity: int | None, advice: str, all_ranks: bool, folder: Path,
-    real: list[LiveMemory] | None,
+    real: list[NodeMemory] | None,
 ) -> dict[str, Any]:  # fmt: skip
-    fullest, node = ranks[worst], None if real is None else real[worst]
-    return {
-        "nodes": len(ranks),
-        "rank": worst,
-        "moment": fullest.moment,
-        "bytes": fullest.total,
-        "by_component": fullest.by_component,
-        "by_layer": fullest.by_layer,
-        **({"bytes_by_rank": [each.total for each in ranks]} if all_ranks else {}),
-        **(
-            {} if capacity is None else {"device_memory": capacity, "fits": fullest.total <= capacity, "advice": advice}
-        ),
-        **(
-            {}
-            if node is None
-            else {
-                "measured": {
-                    "moment": node.moment,
-                    "bytes": node.total,
-                    "by_component": node.by_component,
-                    "traced": node.traced,
-                    "bytes_by_rank": [each.total for each in real or []],
-                }
-            }
-        ),
-        "folder": str(folder),
-    }
+    fullest = ranks[worst]
+    said: dict[str, Any] = {"nodes": len(ranks), "rank": worst, "moment": fullest.moment, "bytes": fullest.total}
+    said |= {"by_component": fullest.by_component, "by_layer": fullest.by_layer}
+    if all_ranks:
+        said["bytes_by_rank"] = [each.total for each in ranks]
+    if capacity is not None:
+        said |= {"device_memory": capacity, "fits": fullest.total <= capacity, "advice": advice}
+    if real is not None:
+        node = real[worst]
+        measured = {"moment": node.moment, "bytes": node.total, "by_component": node.by_component}
+        said["measured"] = measured | {"traced": node.traced, "bytes_by_rank": [each.total for each in real]}
+    return said | {"folder": str(folder)}

@@ -1,4 +1,4 @@
-"""`minidl memory`: the table, the picture, JSON, whether a device suffices; bad input in one sentence."""
+"""`minidl memory`: the table, the picture, JSON, whether a device suffices, what a run holds; bad input."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.command import refuses, succeeds
+from tests.cli.command import refused, refuses, succeeds
+
+pytestmark = pytest.mark.timeout(120)
 
 GPT = ("memory", "--model", "gpt:layers=3,width=48,context=32,vocabulary=98")
 
@@ -86,6 +88,32 @@ def test_sixteen_bits_take_half_of_weights_and_gradients_and_keep_masters():
     )
     assert narrow["weights"] * 2 == wide["weights"] == wide["optimizer"] / 2
     assert narrow["optimizer"] == wide["weights"] * 3
+
+
+# ---- --measure ----
+
+
+@pytest.mark.parametrize("plan", ["dp=2,shard=3", "pp=2,micro_batches=3,recompute=full"])
+def test_the_run_holds_what_the_formula_says(plan):
+    said = json.loads(succeeds("memory", "--plan", plan, "--model", "mlp", "--batch-size", 36, "--measure", "--json"))
+    measured = said["measured"]
+    assert measured["bytes"] == pytest.approx(said["bytes"], rel=0.02)
+    assert len(measured["bytes_by_rank"]) == 2
+    assert measured["bytes_by_rank"][said["rank"]] == measured["bytes"] <= measured["traced"]
+
+
+def test_the_table_has_both_and_the_sentence_what_the_tracer_saw_besides():
+    said = succeeds("memory", "--model", "lenet", "--measure")
+    assert said.splitlines()[1].split() == ["component", "formula", "measured", "difference"]
+    assert "No rank's sum differs by more than 0.0" in said
+    assert "more than the arrays: what operations need while they compute" in " ".join(said.split())
+    assert "measured" not in succeeds("memory", "--model", "lenet")
+
+
+def test_more_than_the_machine_has_is_refused_before_the_run():
+    said = refused("memory", "--model", "gpt:layers=96,heads=96,width=12288", "--measure")
+    assert "--measure runs 1 node on this machine, which has" in said
+    assert "leave it out, or give a smaller model or minibatch" in said
 
 
 def test_what_cannot_be_is_refused_in_one_sentence():
