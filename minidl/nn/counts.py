@@ -119,12 +119,36 @@ def count(model: Module | Callable[[], Module], x: Any) -> ModelCount:
     watch = _Watch(model)
     token = counting.active.set(watch.counter)
     try:
-        with kernels.use("numpy"), unchanged(), watch.hollow(x), watch.called():
+        with without_contents(model) as tensors, watch.called():
+            watch.leave_out([x, *tensors])
             nodes = _nodes(model(x))
     finally:
         counting.active.reset(token)
         counting.in_use.set(None)
     return watch.count(nodes)
+
+
+@contextmanager
+def without_contents(model: Module) -> Iterator[list[Tensor]]:
+    """Within the block, parameters and buffers have no contents, and kernels compute shapes; yields those tensors."""
+    made: dict[Tensor, Tensor] = {}
+    places = [
+        (vars(module), name, tensor)
+        for module in model.modules()
+        for name, tensor in vars(module).items()
+        if isinstance(tensor, (Parameter, Buffer))
+    ]
+    for attributes, name, tensor in places:
+        if tensor not in made:
+            kind = Parameter if isinstance(tensor, Parameter) else Buffer
+            made[tensor] = kind(shapes.empty(tensor.shape, tensor.dtype), requires_grad=tensor.requires_grad)
+        attributes[name] = made[tensor]
+    try:
+        with kernels.use("numpy"), unchanged():
+            yield list(made.values())
+    finally:
+        for attributes, name, tensor in places:
+            attributes[name] = tensor
 
 
 class _Watch:
@@ -140,31 +164,11 @@ class _Watch:
         self._inside = [(0, 0)]  # for each open call, the multiply-adds and flops of the calls that it has made
         self._found: dict[Module, tuple[tuple[int, ...], int, int]] = {}  # shape of the output, multiply-adds, flops
         self._first: dict[int, Module] = {}  # by the id of a kept array, the module at whose return it was found
-        self._left_out: list[Any]
-        self._kept: KeptArrays
 
-    @contextmanager
-    def hollow(self, x: Any) -> Iterator[None]:
-        """Within the block, parameters and buffers have no contents."""
-        made: dict[Tensor, Tensor] = {}
-        places = [
-            (vars(module), name, tensor)
-            for module in self._names
-            for name, tensor in vars(module).items()
-            if isinstance(tensor, (Parameter, Buffer))
-        ]
-        for attributes, name, tensor in places:
-            if tensor not in made:
-                kind = Parameter if isinstance(tensor, Parameter) else Buffer
-                made[tensor] = kind(shapes.empty(tensor.shape, tensor.dtype), requires_grad=tensor.requires_grad)
-            attributes[name] = made[tensor]
-        self._left_out = [x, *made.values()]
-        self._kept = KeptArrays(self._left_out)
-        try:
-            yield
-        finally:
-            for attributes, name, tensor in places:
-                attributes[name] = tensor
+    def leave_out(self, left_out: list[Any]) -> None:
+        """These do not count as activations."""
+        self._left_out = left_out
+        self._kept = KeptArrays(left_out)
 
     @contextmanager
     def called(self) -> Iterator[None]:

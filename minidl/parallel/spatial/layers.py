@@ -59,7 +59,7 @@ class SpatialConv2d(Conv2d):
     def __init__(self, layer: Conv2d, tile: Tile, size: Size) -> None:
         vars(self).update(vars(layer))
         self.tile, self.size = tile, size
-        self._sliding = _sliding(layer, size, 0), _sliding(layer, size, 1)
+        self._sliding = sliding(layer, size)
         self._reaches = _reaches("SpatialConv2d", tile, size, self._sliding)
         self._frame = Frame(tile, self._reaches)
 
@@ -127,9 +127,9 @@ class SpatialPool2d(Module):
     def __init__(self, layer: Pooling, tile: Tile, size: Size) -> None:
         if getattr(layer, "return_indices", False):
             raise ValueError("SpatialPool2d: no rank knows the positions in the whole image: leave out return_indices")
-        self.layer, self.tile, self.size = layer, tile, size
-        windows = _windows(layer, size)
-        reaches = _reaches(type(layer).__name__, tile, size, windows)
+        self.tile, self.size, self._kind = tile, size, type(layer).__name__
+        windows = pooled(layer, size)
+        reaches = _reaches(self._kind, tile, size, windows)
         self._frame = Frame(tile, reaches)
         rows, columns = (each.part(*reach.outputs, reach.first) for each, reach in zip(windows, reaches, strict=True))
         self._windows = rows, columns
@@ -137,7 +137,7 @@ class SpatialPool2d(Module):
 
     def forward(self, x: Any) -> Tensor:
         x = operand(x)
-        check_tile(type(self.layer).__name__, x.shape, self.tile, self.size)
+        check_tile(self._kind, x.shape, self.tile, self.size)
         return self._pool(with_halo(x, self._frame), self._windows)
 
 
@@ -177,20 +177,21 @@ def check_tile(layer: str, shape: tuple[int, ...], tile: Tile, size: Size) -> No
         )
 
 
-def _sliding(layer: Conv2d, size: Size, d: int) -> Sliding:
-    """The windows of a convolution of images of that size, along direction d."""
-    kernel, stride, dilation = layer.kernel_size[d], layer.stride[d], layer.dilation[d]
-    before, after = 0, 0
-    if layer.padding == "same":
-        total = dilation * (kernel - 1)
-        before, after = total // 2, total - total // 2
-    elif not isinstance(layer.padding, str):
-        before = after = layer.padding[d]
-    count = (size[d] + before + after - dilation * (kernel - 1) - 1) // stride + 1
-    return Sliding(size[d], count, kernel, stride, before, dilation)
+def sliding(layer: Conv2d, size: Size) -> tuple[Sliding, Sliding]:
+    """The windows of a convolution of images of that size."""
+
+    def along(d: int) -> Sliding:
+        kernel, stride, dilation = layer.kernel_size[d], layer.stride[d], layer.dilation[d]
+        before = after = 0 if isinstance(layer.padding, str) else layer.padding[d]
+        if layer.padding == "same":
+            before, after = dilation * (kernel - 1) // 2, dilation * (kernel - 1) - dilation * (kernel - 1) // 2
+        number = (size[d] + before + after - dilation * (kernel - 1) - 1) // stride + 1
+        return Sliding(size[d], number, kernel, stride, before, dilation)
+
+    return along(0), along(1)
 
 
-def _windows(layer: Pooling, size: Size) -> tuple[Windows, Windows]:
+def pooled(layer: Pooling, size: Size) -> tuple[Windows, Windows]:
     """The windows of a pooling of images of that size."""
     shape = (1, 1, *size)
     match layer:

@@ -1,4 +1,4 @@
-"""Hybrid: data, pipeline and tensor parallelism on one mesh of nodes."""
+"""Hybrid: data, pipeline, spatial and tensor parallelism on one mesh of nodes."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import partial, wraps
+from math import prod
 from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
 import numpy as np
@@ -13,14 +14,18 @@ import numpy as np
 from minidl.arguments import flag, whole_number
 from minidl.cluster.comm import Communicator
 from minidl.cluster.mesh import Mesh
+from minidl.data import Dataset
 from minidl.data.pairs import minibatch
-from minidl.nn import Module, Stage
+from minidl.nn import Module, Parameter, Stage
 from minidl.parallel.gradients.flat_vector import gradient, set_gradient
 from minidl.parallel.job import Job
 from minidl.parallel.mean_loss import Loss, classification_loss
 from minidl.parallel.pipeline.pipeline import Pipeline
 from minidl.parallel.plan import ParallelPlan, in_any_order
 from minidl.parallel.run.session import Session
+from minidl.parallel.spatial.division import Division, divide, division_of, grid_of, tiled_parameters
+from minidl.parallel.spatial.samples import tiles_of
+from minidl.parallel.spatial.tiles import Tile
 from minidl.parallel.tensor.layouts import Layout, layout_of, split_layers
 from minidl.parallel.tensor.linear import ColumnLinear
 from minidl.parallel.tensor.loss import vocabulary_cross_entropy
@@ -58,9 +63,10 @@ def keyword_only(kind: type[_T]) -> type[_T]:
 @keyword_only
 @dataclass(frozen=True, kw_only=True)
 class Hybrid(Pipeline):
-    """`dp` replicas of a pipeline of `pp` stages, each of which `tp` nodes compute together.
+    """`dp` replicas of a pipeline of `pp` stages, each of which `tp` nodes, or `spatial` ones, compute together.
 
         along "tp"  every layer is sharded: two all-reduces per layer
+        along "spatial"  each node has a tile of every image: neighbours exchange halos; an all-reduce of gradients
         along "pp"  activations and their gradients pass between stages, micro-batch by micro-batch
         along "dp"  gradients are all-reduced, once per minibatch
 
@@ -68,6 +74,11 @@ class Hybrid(Pipeline):
         dp        replicas, which share each minibatch; default: as many as the nodes suffice for
         pp        stages of the pipeline
         tp        nodes that share each layer
+        spatial   tiles into which the pixels of every image are divided: a number of slabs of rows, or rows x columns,
+                  such as (2, 4) or "2x4". Convolutions, poolings, batch norms and dropout work on tiles; before the
+                  first stage that cannot, such as a linear layer or maps of fewer pixels than nodes, the maps are
+                  gathered, and from there on each node computes the same. A node reads its tile of the samples only.
+                  Not together with tp
         layout    how each layer is sharded: `{name: ColumnLinear, ...}`, default: the model's. `split_layers` says
                   what to do with widths that are not a multiple of tp. A Dropout or batch norm of sharded features or
                   channels, between a Column layer and its Row layer, becomes a ShardedDropout or ShardedBatchNorm; a
@@ -88,7 +99,8 @@ class Hybrid(Pipeline):
     "tp", a run on another engine may have other bits.
 
     References
-        Narayanan et al. (arXiv:2104.04473), section 3; Korthikanti et al. (arXiv:2205.05198), section 4.2.
+        Narayanan et al. (arXiv:2104.04473), section 3; Korthikanti et al. (arXiv:2205.05198), section 4.2; for
+        spatial, Dryden et al. (arXiv:1903.06681).
     """
 
     stages: int = field(default=1, init=False, repr=False)
@@ -96,9 +108,11 @@ class Hybrid(Pipeline):
     dp: int | None = None
     pp: int = 1
     tp: int = 1
+    spatial: int | str | tuple[int, int] = 1
     layout: Layout | None = None
     sequence: bool = False
     axes: Sequence[str] = AXES
+    _division: Division | None = field(default=None, init=False, repr=False)  # how the grid divides the model
     setting_of_stages: ClassVar[str] = "pp"
 
     def __post_init__(self) -> None:
@@ -107,19 +121,35 @@ class Hybrid(Pipeline):
             if value is not None:
                 value = whole_number(f"Hybrid: {name}", value, at_least=1)
             object.__setattr__(self, own, value)
+        if self._tiles > 1 and self.tp > 1:
+            raise ValueError(f"Hybrid: spatial={self.spatial!r} and tp={self.tp} cannot be combined: give one of them")
         flag("Hybrid: sequence", self.sequence)
         object.__setattr__(self, "axes", in_any_order("Hybrid: axes", self.axes, AXES))
         super().__post_init__()
 
+    @property
+    def _grid(self) -> tuple[int, int]:
+        return grid_of("Hybrid: spatial", self.spatial)
+
+    @property
+    def _tiles(self) -> int:
+        return prod(self._grid)
+
     def plan(self, job: Job, nodes: int) -> ParallelPlan:
-        dp = self.dp or max(nodes // (self.pp * self.tp), 1)
-        needed = dp * self.pp * self.tp
-        if needed != nodes:
-            raise ValueError(f"Hybrid: dp={dp}, pp={self.pp}, tp={self.tp} need {needed} nodes, got {nodes}")
-        return replace(super().plan(job, dp * self.pp), tp=self.tp, axes=(*self.axes, "spatial"))
+        together = self.pp * self.tp * self._tiles
+        dp = self.dp or max(nodes // together, 1)
+        if dp * together != nodes:
+            spatial = f", spatial={self.spatial}" if self._tiles > 1 else ""
+            raise ValueError(
+                f"Hybrid: dp={dp}, pp={self.pp}, tp={self.tp}{spatial} need {dp * together} nodes, got {nodes}"
+            )
+        plan = super().plan(job, dp * self.pp)
+        return replace(plan, tp=self.tp, spatial=self._tiles, axes=(*self.axes, "spatial"))
 
     def check(self, job: Job, nodes: int) -> None:
         super().check(job, nodes)
+        if self._tiles > 1:
+            self._divided(job)
         if self.tp > 1:
             if self.layout is None:
                 job.build_held(partial(self._nothing_of_the_split, job))
@@ -140,9 +170,16 @@ class Hybrid(Pipeline):
     def prepared(self, job: Job, nodes: int) -> Self:
         """Add the best cuts, and to the layout the dropouts and batch norms of sharded features."""
         strategy = super().prepared(job, nodes)
+        if self._tiles > 1:
+            object.__setattr__(strategy, "_division", self._divided(job))
         if self.tp == 1 or self.layout is None:
             return strategy
         return replace(strategy, layout={**self.layout, **self._sharded_layers(job)})
+
+    def _divided(self, job: Job) -> Division:
+        """How the grid divides the model. ValueError if it cannot."""
+        samples = minibatch(job.build_data().train, np.arange(1))[0]
+        return division_of(job.build_held(lambda model: ()), samples.shape[1:], self._grid)
 
     def _sharded_layers(self, job: Job) -> Layout:
         """The sharded dropouts and batch norms that the layout lacks. ValueError if it does not fit the model."""
@@ -166,7 +203,14 @@ class Hybrid(Pipeline):
     def partition(self, job: Job, mesh: Mesh[Communicator], model: Module) -> list[Stage]:
         if self.tp > 1:
             self._split(job, model, mesh["tp"])
+        if self._division is not None:
+            divide(model, Tile(mesh["spatial"], self._grid), self._division)
         return super().partition(job, mesh, model)
+
+    def samples(self, dataset: Dataset, mesh: Mesh[Communicator] | None) -> Dataset:
+        if self._tiles == 1 or mesh is None:
+            return dataset
+        return tiles_of(dataset, Tile(mesh["spatial"], self._grid))
 
     def loss(self, session: Session) -> Loss:
         if self.tp > 1 and any(head.gather == "evaluation" for head in _heads(session.model)):
@@ -174,12 +218,20 @@ class Hybrid(Pipeline):
         return session.job.loss
 
     def update(self, session: Session) -> None:
-        """Update; with `sequence`, first sum the gradients of unsharded parameters, since each rank has a term."""
+        """Update; first sum the gradients of which each rank has a term: with `sequence`, of unsharded parameters;
+        with `spatial`, of the parameters that work on tiles."""
         if self.sequence and self.tp > 1:
             whole = [p for p in session.parameters if p.shard is None and p.grad is not None]
-            if whole:
-                set_gradient(whole, session.mesh["tp"].all_reduce(gradient(whole)))
+            _sum_gradients(whole, session.mesh["tp"])
+        if self._division is not None:
+            tiled = [p for p in tiled_parameters(session.model, self._division) if p.grad is not None]
+            _sum_gradients(tiled, session.mesh["spatial"])
         super().update(session)
+
+
+def _sum_gradients(parameters: list[Parameter], comm: Communicator) -> None:
+    if parameters:
+        set_gradient(parameters, comm.all_reduce(gradient(parameters)))
 
 
 def _heads(model: Module) -> list[ColumnLinear]:
