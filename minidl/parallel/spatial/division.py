@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, NamedTuple, cast
@@ -43,7 +43,6 @@ from minidl.tensor import Tensor
 Size = tuple[int, int]
 
 PIXEL_BY_PIXEL = {Identity, ReLU, LeakyReLU, GELU, SiLU, Tanh, Sigmoid, Dropout2d}
-REPLACED = {Conv2d, MaxPool2d, AvgPool2d, AdaptiveAvgPool2d, AdaptiveMaxPool2d, BatchNorm2d, Dropout}
 
 Call = tuple[Module, tuple[int, ...], tuple[int, ...]]
 """A module that was called, and the shapes of its argument and of its result."""
@@ -129,8 +128,29 @@ def division_of(model: Module, shape: tuple[int, ...], grid: Size) -> Division:
     return Division(grid, count, {names[layer]: size for layer, size in layers.items()}, sizes)
 
 
-def divide(model: Module, tile: Tile, division: Division) -> Module:
+def synchronized(layer: Any, tile: Tile, size: Size) -> SynchronizedBatchNorm:
+    """Batch norm with the statistics of the whole images."""
+    return SynchronizedBatchNorm(layer, tile.comm)
+
+
+ON_TILES: dict[type[Module], Callable[[Any, Tile, Size], Module]] = {
+    Conv2d: SpatialConv2d,
+    **dict.fromkeys((MaxPool2d, AvgPool2d, AdaptiveAvgPool2d, AdaptiveMaxPool2d), SpatialPool2d),
+    BatchNorm2d: synchronized,
+    Dropout: SpatialDropout,
+}
+"""What replaces a layer that reads more than one pixel, or draws random numbers."""
+
+
+def divide(
+    model: Module,
+    tile: Tile,
+    division: Division,
+    on_tiles: Mapping[type[Module], Callable[[Any, Tile, Size], Module]] = ON_TILES,
+) -> Module:
     """Let the model work on this rank's tiles, in place, as `division_of` says; return the model.
+
+    on_tiles: what replaces a layer of each type. Raises ValueError for a layer of another type.
 
     The weights keep their names and stay whole. The gradients of `tiled_parameters` are this rank's terms of a sum over
     the ranks of the grid; those of the other parameters are the same on every rank. `stages()` then begins with tiles,
@@ -141,16 +161,9 @@ def divide(model: Module, tile: Tile, division: Division) -> Module:
         size = division.layers.get(name)
         if size is None:
             return None
-        match module:
-            case Conv2d():
-                return SpatialConv2d(module, tile, size)
-            case MaxPool2d() | AvgPool2d() | AdaptiveMaxPool2d() | AdaptiveAvgPool2d():
-                return SpatialPool2d(module, tile, size)
-            case BatchNorm2d():
-                return SynchronizedBatchNorm(module, tile.comm)
-            case Dropout():
-                return SpatialDropout(module, tile, size)
-        raise TypeError(f"{name} is a {type(module).__name__}, which division_of does not divide")
+        if (kind := on_tiles.get(type(module))) is None:
+            raise ValueError(f"{name}, a {type(module).__name__}, is none of the layers that work on tiles")
+        return kind(module, tile, size)
 
     replace_layers(model, rule)
     if isinstance(size := getattr(model, "image_size", None), tuple):
@@ -202,7 +215,7 @@ def _divided(
         size = shape[2], shape[3]
         if kind in PIXEL_BY_PIXEL:
             continue
-        if kind not in REPLACED:
+        if kind not in ON_TILES:
             raise ValueError(f"{name} is none of the layers that work on tiles")
         if isinstance(layer, BatchNorm2d) and not layer.track_running_stats:
             raise ValueError(f"{name} has no running statistics, and would evaluate with those of a tile")

@@ -102,15 +102,23 @@ def with_halo(x: Tensor, frame: Frame) -> Tensor:
 
     def vjp(g: Array, needs: Any) -> tuple[Array]:
         gradient = frame.around(g, frame.area)
-        Exchange(frame, gradient, 1, back=True).finish()
-        return (returned(frame, gradient),)
+        begin_return(frame, gradient).finish()
+        return (own_tile(frame, gradient),)
 
     return record(whole[frame.area], (x,), vjp)
 
 
-def returned(frame: Frame, gradient: Array) -> Array:
-    """The gradient of the tile, once the columns of the frame's gradient have been returned."""
-    Exchange(frame, gradient, 0, back=True).finish()
+def begin_return(frame: Frame, gradient: Array) -> Exchange:
+    """Return the gradients of the halo, the columns', then the rows'; the last that there are travel until `finish`."""
+    columns = Exchange(frame, gradient, 1, back=True)
+    if not frame.messages[0]:
+        return columns
+    columns.finish()
+    return Exchange(frame, gradient, 0, back=True)
+
+
+def own_tile(frame: Frame, gradient: Array) -> Array:
+    """The gradient of the tile, from that of the frame, when the halo's has been returned."""
     own = gradient[frame.own]
     return own if own.shape == gradient.shape else own.copy()  # a view would keep the halo
 

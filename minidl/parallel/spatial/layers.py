@@ -27,7 +27,7 @@ from minidl.nn import (
     MaxPool2d,
     Module,
 )
-from minidl.parallel.spatial.halo import Exchange, Frame, returned, with_halo
+from minidl.parallel.spatial.halo import Exchange, Frame, begin_return, own_tile, with_halo
 from minidl.parallel.spatial.tiles import Reach, Sliding, Span, Tile, reach_of
 from minidl.tensor import Tensor, record
 
@@ -45,8 +45,9 @@ class SpatialConv2d(Conv2d):
 
     Shapes: x (n, in_channels, h / rows, w / columns) -> (n, out_channels, oh / rows, ow / columns), where the first
     ranks have a pixel more if the grid does not divide the image.
-    Messages: rows to and from the neighbours above and below, then columns to and from those beside, in forward; their
-    gradients in backward. A kernel of one pixel with stride 1 sends nothing.
+    Messages: rows to and from the neighbours above and below, then columns to and from those left and right, in
+    forward; their gradients in backward, while that of the weight is computed: of the rows if there are any, else of
+    the columns. A kernel of one pixel with stride 1 sends nothing.
 
     Raises
         ValueError   a kernel is wider than a slab, an image has fewer pixels than the grid has ranks, or x is another
@@ -63,8 +64,8 @@ class SpatialConv2d(Conv2d):
         self._reaches = _reaches("SpatialConv2d", tile, size, self._sliding)
         self._frame = Frame(tile, self._reaches)
 
-    def forward(self, x: Any) -> Tensor:
-        x, weight, bias = in_one_type("conv2d", operand(x), self.weight, self.bias)
+    def convolve(self, x: Any, weight: Tensor, bias: Tensor | None) -> Tensor:
+        x, weight, bias = in_one_type("conv2d", operand(x), weight, bias)
         check_tile("SpatialConv2d", x.shape, self.tile, self.size)
         frame, w, b = self._frame, weight.data, None if bias is None else bias.data
         algorithm = () if self.algorithm in (None, "auto") else (self.algorithm,)
@@ -72,7 +73,7 @@ class SpatialConv2d(Conv2d):
         whole = frame.around(x.data, frame.own)
         area = whole[frame.area]  # a view, which the exchanges fill
         shape = [reach.outputs.stop - reach.outputs.start for reach in self._reaches]
-        out = kernels.array_module(w).empty((len(area), self.out_channels, *shape), dtype=w.dtype)
+        out = kernels.array_module(w).empty((len(area), len(w), *shape), dtype=w.dtype)
 
         def compute(rows: Span, columns: Span) -> None:
             if rows.start < rows.stop and columns.start < columns.stop:
@@ -84,12 +85,14 @@ class SpatialConv2d(Conv2d):
                 out[..., slice(*rows), slice(*columns)] = pixels
 
         rows, columns = (interior(*each) for each in zip(self._reaches, self._sliding, strict=True))
-        exchange = Exchange(frame, whole, 0)
+        has_rows = bool(frame.messages[0])
+        exchange = Exchange(frame, whole, 0 if has_rows else 1)
         compute(rows, columns)
-        exchange.finish()
-        exchange = Exchange(frame, whole, 1)
-        compute(Span(0, rows.start), columns)
-        compute(Span(rows.stop, shape[0]), columns)
+        if has_rows:
+            exchange.finish()
+            exchange = Exchange(frame, whole, 1)
+            compute(Span(0, rows.start), columns)
+            compute(Span(rows.stop, shape[0]), columns)
         exchange.finish()
         compute(Span(0, shape[0]), Span(0, columns.start))
         compute(Span(0, shape[0]), Span(columns.stop, shape[1]))
@@ -98,12 +101,12 @@ class SpatialConv2d(Conv2d):
             kernel, of_x = kernels.current(), False
             if needs[0]:
                 gradient = frame.around(kernel.conv2d_backward_input(g, w, area.shape, *numbers), frame.area)
-                columns_back = Exchange(frame, gradient, 1, back=True)
+                last = begin_return(frame, gradient)
             of_weight = needs[1] and kernel.conv2d_backward_weight(g, area, w.shape, *numbers)
             of_bias = (needs[2] and kernel.sum_channels(g),) if bias is not None else ()
             if needs[0]:
-                columns_back.finish()
-                of_x = returned(frame, gradient)
+                last.finish()
+                of_x = own_tile(frame, gradient)
             return (of_x, of_weight, *of_bias)
 
         return record(out, (x, weight) if bias is None else (x, weight, bias), separable_vjp, saved=(1,))
@@ -131,7 +134,7 @@ class SpatialPool2d(Module):
         windows = pooled(layer, size)
         reaches = _reaches(self._kind, tile, size, windows)
         self._frame = Frame(tile, reaches)
-        rows, columns = (each.part(*reach.outputs, reach.first) for each, reach in zip(windows, reaches, strict=True))
+        rows, columns = (each.share(*reach.outputs, reach.first) for each, reach in zip(windows, reaches, strict=True))
         self._windows = rows, columns
         self._pool = max_over if isinstance(layer, (MaxPool2d, AdaptiveMaxPool2d)) else mean_over
 

@@ -29,6 +29,7 @@ from minidl.parallel.spatial.tiles import Tile
 from minidl.parallel.tensor.layouts import Layout, layout_of, split_layers
 from minidl.parallel.tensor.linear import ColumnLinear
 from minidl.parallel.tensor.loss import vocabulary_cross_entropy
+from minidl.parallel.tensor.on_tiles import SHARDED_ON_TILES
 from minidl.parallel.tensor.sharded_features import sharded_layers
 
 AXES = ("dp", "pp", "tp")
@@ -78,7 +79,7 @@ class Hybrid(Pipeline):
                   such as (2, 4) or "2x4". Convolutions, poolings, batch norms and dropout work on tiles; before the
                   first stage that cannot, such as a linear layer or maps of fewer pixels than nodes, the maps are
                   gathered, and from there on each node computes the same. A node reads its tile of the samples only.
-                  Not together with tp
+                  With tp too, convolutions are divided by both; LeNet's and ResNet's are, for instance
         layout    how each layer is sharded: `{name: ColumnLinear, ...}`, default: the model's. `split_layers` says
                   what to do with widths that are not a multiple of tp. A Dropout or batch norm of sharded features or
                   channels, between a Column layer and its Row layer, becomes a ShardedDropout or ShardedBatchNorm; a
@@ -121,8 +122,7 @@ class Hybrid(Pipeline):
             if value is not None:
                 value = whole_number(f"Hybrid: {name}", value, at_least=1)
             object.__setattr__(self, own, value)
-        if self._tiles > 1 and self.tp > 1:
-            raise ValueError(f"Hybrid: spatial={self.spatial!r} and tp={self.tp} cannot be combined: give one of them")
+        grid_of("Hybrid: spatial", self.spatial)
         flag("Hybrid: sequence", self.sequence)
         object.__setattr__(self, "axes", in_any_order("Hybrid: axes", self.axes, AXES))
         super().__post_init__()
@@ -148,13 +148,9 @@ class Hybrid(Pipeline):
 
     def check(self, job: Job, nodes: int) -> None:
         super().check(job, nodes)
-        if self._tiles > 1:
-            self._divided(job)
+        division = self._divided(job) if self._tiles > 1 else None
         if self.tp > 1:
-            if self.layout is None:
-                job.build_held(partial(self._nothing_of_the_split, job))
-            else:
-                self._sharded_layers(job)
+            job.build_held(partial(self._complete(job)._nothing_of_the_split, job, division))
             if self.sequence and self.layout is None:  # a GPT, whose samples are rows of positions
                 self._check_positions(job)
 
@@ -169,17 +165,21 @@ class Hybrid(Pipeline):
 
     def prepared(self, job: Job, nodes: int) -> Self:
         """Add the best cuts, and to the layout the dropouts and batch norms of sharded features."""
-        strategy = super().prepared(job, nodes)
+        strategy = super().prepared(job, nodes)._complete(job)
         if self._tiles > 1:
             object.__setattr__(strategy, "_division", self._divided(job))
-        if self.tp == 1 or self.layout is None:
-            return strategy
-        return replace(strategy, layout={**self.layout, **self._sharded_layers(job)})
+        return strategy
 
     def _divided(self, job: Job) -> Division:
         """How the grid divides the model. ValueError if it cannot."""
         samples = minibatch(job.build_data().train, np.arange(1))[0]
         return division_of(job.build_held(lambda model: ()), samples.shape[1:], self._grid)
+
+    def _complete(self, job: Job) -> Self:
+        """With the dropouts and batch norms of sharded features in a layout that was given."""
+        if self.tp == 1 or self.layout is None:
+            return self
+        return replace(self, layout={**self.layout, **self._sharded_layers(job)})
 
     def _sharded_layers(self, job: Job) -> Layout:
         """The sharded dropouts and batch norms that the layout lacks. ValueError if it does not fit the model."""
@@ -196,15 +196,19 @@ class Hybrid(Pipeline):
                 head.gather = "always"
         return model
 
-    def _nothing_of_the_split(self, job: Job, model: Module) -> tuple[()]:
+    def _nothing_of_the_split(self, job: Job, division: Division | None, model: Module) -> tuple[()]:
         self._split(job, model, RankAndSize(0, self.tp))
+        self._work_on_tiles(model, RankAndSize(0, self._tiles), division)
         return ()
+
+    def _work_on_tiles(self, model: Module, comm: Any, division: Division | None) -> None:
+        if division is not None:
+            divide(model, Tile(comm, self._grid), division, SHARDED_ON_TILES)
 
     def partition(self, job: Job, mesh: Mesh[Communicator], model: Module) -> list[Stage]:
         if self.tp > 1:
             self._split(job, model, mesh["tp"])
-        if self._division is not None:
-            divide(model, Tile(mesh["spatial"], self._grid), self._division)
+        self._work_on_tiles(model, mesh["spatial"], self._division)
         return super().partition(job, mesh, model)
 
     def samples(self, dataset: Dataset, mesh: Mesh[Communicator] | None) -> Dataset:

@@ -17,6 +17,7 @@ from minidl.data import Dataset, Splits
 from minidl.parallel import Hybrid, Job, Serial
 from minidl.parallel.spatial import division_of
 from minidl.parallel.spatial.division import grid_of
+from minidl.parallel.tensor import ColumnConv2d, RowConv2d
 from tests.parallel.jobs import two_groups
 from tests.parallel.test_split_models import decay, gpt, momentum, texts
 from tests.tiers import exhaustively
@@ -79,7 +80,7 @@ JOBS = {
 
 
 def assert_trains_as_one_node(job: Job, strategy: Hybrid, on: str = "simulation") -> parallel.Report:
-    nodes = (strategy.dp or 1) * strategy.pp * prod(grid_of("spatial", strategy.spatial))
+    nodes = (strategy.dp or 1) * strategy.pp * strategy.tp * prod(grid_of("spatial", strategy.spatial))
     one = Serial(shards=strategy.dp or 1, micro_batches=strategy.micro_batches or 1)
     whole = parallel.train(job, one, on="simulation")
     divided = parallel.train(job, strategy, nodes, on)
@@ -100,6 +101,8 @@ def assert_trains_as_one_node(job: Job, strategy: Hybrid, on: str = "simulation"
         ("mixed", {"spatial": (2, 4)}),
         ("mixed", {"spatial": 3, "dp": 2}),
         ("AlexNet", {"spatial": (1, 2), "pp": 2, "micro_batches": 2}),
+        ("LeNet", {"spatial": 2, "dp": 2, "tp": 2}),
+        ("ResNet", {"spatial": 2, "tp": 2}),
         *exhaustively(
             ("ResNet", {"spatial": (2, 2), "pp": 2, "micro_batches": 2, "schedule": "zb-h1"}),
             ("ResNet", {"spatial": (1, 8)}),
@@ -293,13 +296,22 @@ def test_what_cannot_be_divided_is_refused_by_name(model, shape, grid, sentence)
         division_of(model(), shape, grid)
 
 
+PAIR = {"0": ColumnConv2d, "2": RowConv2d}
+
+
+def filters() -> nn.Module:
+    """A convolution by filters, dropout of its channels, a convolution by channels."""
+    convolutions = nn.Conv2d(2, 4, 3, padding=1), nn.Dropout(0.2), nn.Conv2d(4, 3, 3, padding=1)
+    return nn.Sequential(*convolutions, nn.Flatten(), nn.Linear(243, 5)).double()
+
+
 def test_a_plan_that_cannot_be_is_refused_before_the_run():
     with pytest.raises(ValueError, match=r"^GPT cannot be divided by pixels: its samples have shape \(6,\)"):
         parallel.train(Job(gpt, texts, momentum), Hybrid(spatial=2), 2, "simulation")
     with pytest.raises(ValueError, match=r"dp=1, pp=1, tp=1, spatial=2x2 need 4 nodes, got 3"):
         parallel.train(JOBS["LeNet"], Hybrid(dp=1, spatial="2x2"), 3)
-    with pytest.raises(ValueError, match="spatial=2 and tp=2 cannot be combined"):
-        Hybrid(spatial=2, tp=2)
+    with pytest.raises(ValueError, match=r"^1, a ShardedDropout, is none of the layers that work on tiles"):
+        parallel.train(job(filters, (2, 9, 9)), Hybrid(dp=1, spatial=2, tp=2, layout=PAIR), 4, "simulation")
     for wrong in ("2x", "x", "a", "2x2x2", (1, 2, 3), ""):
         with pytest.raises(ValueError, match="Hybrid: spatial is a number of slabs of rows, or rows x columns"):
             Hybrid(spatial=wrong)
