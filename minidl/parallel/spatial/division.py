@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, NamedTuple, cast
@@ -10,7 +10,8 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from minidl.arguments import whole_number
-from minidl.kernels import shapes
+from minidl.kernels import counting, shapes
+from minidl.kernels.counting import Counter
 from minidl.nn import (
     GELU,
     AdaptiveAvgPool2d,
@@ -91,7 +92,7 @@ def division_of(model: Module, shape: tuple[int, ...], grid: Size) -> Division:
 
     A stage can be divided if its maps are images and it consists of convolutions, poolings, BatchNorm2d with running
     statistics, dropout and activations, whose windows reach no further than a neighbour's tile. The model's own code
-    between them must treat every pixel by itself; a change of the maps' size is noticed.
+    between them must treat every pixel by itself; what has another height or width than the maps is noticed.
 
     Raises
         ValueError   samples that are no images, or a first stage that cannot be divided
@@ -106,16 +107,14 @@ def division_of(model: Module, shape: tuple[int, ...], grid: Size) -> Division:
     x: Any = Tensor(shapes.empty((1, *shape), dtype))
     layers: dict[Module, Size] = {}
     count, sizes = 0, [(shape[1], shape[2])]
-    with without_contents(model), _calls(model) as calls:
+    with without_contents(model), _noted(model) as (calls, computed):
         for unit in units:
-            del calls[:]
-            x = unit(x)
+            calls.clear()
+            computed.clear()
             try:
-                found, sizes = _divided(unit, calls, sizes, x, names, grid)
-                for layer, size in found.items():
-                    if layers.setdefault(layer, size) != size:
-                        raise ValueError(f"{names[layer]} reads images of {layers[layer]} and of {size}")
-            except ValueError as error:
+                x = unit(x)
+                layers, sizes = _divided(unit, calls, computed, layers, sizes, x, names, grid)
+            except (ValueError, RuntimeError) as error:  # RuntimeError: it reads numbers, which the pass lacks
                 if count == 0:
                     raise ValueError(f"{kind} cannot be divided by {grid[0]} x {grid[1]} ranks: {error}") from error
                 break
@@ -198,10 +197,17 @@ def _with_gathering(model: Module, tile: Tile, division: Division) -> list[Stage
 
 
 def _divided(
-    stage: Stage, calls: list[Call], sizes: list[Size], result: Any, names: dict[Module, str], grid: Size
+    stage: Stage,
+    calls: list[Call],
+    computed: list[tuple[int, ...]],
+    layers: dict[Module, Size],
+    sizes: list[Size],
+    result: Any,
+    names: dict[Module, str],
+    grid: Size,
 ) -> tuple[dict[Module, Size], list[Size]]:
-    """The layers of a stage to replace, and the sizes of its maps. Raises ValueError if it cannot work on tiles."""
-    known, found = set(sizes), dict[Module, Size]()
+    """The layers to replace, with those of this stage, and the sizes of its maps. ValueError: it needs whole maps."""
+    known, found = set(sizes), dict(layers)
     if stage.tensors:
         raise ValueError(f"{stage} reads a parameter by itself, outside of a layer")
     for layer, shape, shape_of_result in calls:
@@ -224,30 +230,51 @@ def _divided(
             for d in (0, 1):
                 reach_of(names[layer], d, size[d], windows[d], grid[d], 0)
             known.add((shape_of_result[2], shape_of_result[3]))
-        found[layer] = size
+        if found.setdefault(layer, size) != size:
+            raise ValueError(f"{name} reads images of {found[layer]} and of {size}")
     made = [each.shape for each in (result if isinstance(result, tuple) else (result,))]
-    for shape in made:
+    for shape in (*computed, *made):
         if len(shape) != 4 or shape[2:] not in known:
-            raise ValueError(f"{stage} returns a tensor of shape {shape}, which the model's own code made of its maps")
+            raise ValueError(f"the own code of {stage} makes a tensor of shape {shape}, which has not the maps' pixels")
     return found, [(shape[2], shape[3]) for shape in made]
 
 
+class _OwnCode(Counter):
+    """Notes the shapes that the model's own code computes, outside of its layers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.shapes: list[tuple[int, ...]] = []
+        self.within_layers = 0
+
+    def operation(self, out: Any, inputs: Sequence[Any], moves: bool, made_at: int) -> None:
+        if not self.within_layers:
+            self.shapes.append(out.shape)
+
+
 @contextmanager
-def _calls(model: Module) -> Iterator[list[Call]]:
-    """Within the block, the modules' calls, noted when they return."""
-    calls: list[Call] = []
+def _noted(model: Module) -> Iterator[tuple[list[Call], list[tuple[int, ...]]]]:
+    """Within the block, the modules' calls when they return, and the shapes that the model's own code computes."""
+    calls, own_code = list[Call](), _OwnCode()
 
     def call(module: Module, forward: Any, *args: Any, **options: Any) -> Any:
+        is_layer = not any(module.children())
+        own_code.within_layers += is_layer
         result = forward(*args, **options)
+        own_code.within_layers -= is_layer
         calls.append((module, getattr(args[0], "shape", ()) if args else (), getattr(result, "shape", ())))
         return result
 
     own = {module: vars(module).get("forward") for module in model.modules()}
     for module in own:
         vars(module)["forward"] = partial(call, module, module.forward)
+    token = counting.active.set(own_code)
+    counting.in_use.set(None)
     try:
-        yield calls
+        yield calls, own_code.shapes
     finally:
+        counting.active.reset(token)
+        counting.in_use.set(None)
         for module, forward in own.items():
             del vars(module)["forward"]
             if forward is not None:

@@ -142,9 +142,8 @@ def reach_of(layer: str, direction: int, size: int, windows: Sliding | Windows, 
     which = DIRECTIONS[direction]
     for length, what in ((size, "image"), (count, "output")):
         if length < ranks:
-            raise ValueError(
-                f"{layer}: an {what} of {which} {length} cannot be divided by {ranks} ranks: use at most {length}"
-            )
+            advice = f"use at most {length}" if length > 0 else "its windows do not fit the image"
+            raise ValueError(f"{layer}: an {what} of {which} {length} cannot be divided by {ranks} ranks: {advice}")
     covered = [read(windows, span(count, ranks, each)) for each in range(ranks)]
     wanted = [pixels[(pixels >= 0) & (pixels < size)] for pixels in covered]
     slabs = [span(size, ranks, each) for each in range(ranks)]

@@ -262,6 +262,30 @@ class Upsampled(nn.Module):
         return [nn.Stage(lambda x: F.max_pool2d(self.conv(x), 2), self.conv)]
 
 
+class Excited(nn.Module):
+    """Its own code multiplies the maps by their means, without a layer."""
+
+    def __init__(self) -> None:
+        self.conv = nn.Conv2d(2, 4, 3)
+
+    def forward(self, x: Any) -> Tensor:
+        maps = self.conv(x)
+        return maps * F.sigmoid(maps.mean(axis=(2, 3), keepdims=True))
+
+    def stages(self) -> list[nn.Stage]:
+        return [nn.Stage(self, self)]
+
+
+class Shrinking(nn.Module):
+    """One convolution reads maps of two sizes."""
+
+    def __init__(self) -> None:
+        self.conv = nn.Conv2d(2, 2, 3)
+
+    def stages(self) -> list[nn.Stage]:
+        return [nn.Stage(lambda x: self.conv(self.conv(x)), self.conv)]
+
+
 class Twice(nn.Module):
     """One convolution works on tiles, and again behind a linear layer."""
 
@@ -286,7 +310,9 @@ class Twice(nn.Module):
             (2, 2),
             r"0, a BatchNorm2d, has no running statistics",
         ),
-        (Upsampled, (2, 12, 12), (2, 2), r"returns a tensor of shape \(1, 4, 5, 5\), which the model's own code made"),
+        (Upsampled, (2, 12, 12), (2, 2), r"own code of Stage\(Conv2d\) makes a tensor of shape \(1, 4, 5, 5\)"),
+        (Excited, (2, 12, 12), (2, 2), r"own code of Stage\(Excited\) makes a tensor of shape \(1, 4, 1, 1\)"),
+        (Shrinking, (2, 12, 12), (2, 2), r"conv, a Conv2d, reads images of \(12, 12\) and of \(10, 10\)"),
         (Twice, (2, 12, 12), (2, 2), r"Twice cannot be divided by pixels: conv is used on tiles and again"),
     ],
     ids=str,
