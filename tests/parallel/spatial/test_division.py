@@ -15,7 +15,7 @@ from minidl import Tensor, kernels, nn, optim, parallel
 from minidl import functional as F
 from minidl.data import Dataset, Splits
 from minidl.parallel import Hybrid, Job, Serial
-from minidl.parallel.spatial import division_of
+from minidl.parallel.spatial import division_of, halo_words
 from minidl.parallel.spatial.division import grid_of
 from minidl.parallel.tensor import ColumnConv2d, RowConv2d
 from tests.parallel.jobs import two_groups
@@ -176,6 +176,22 @@ def test_the_stages_that_work_on_tiles_are_those_whose_maps_are_large_enough(mod
     with nn.building(lambda model: ()):
         made = model()
     assert division_of(made, shape, grid).stages == stages
+
+
+def test_a_run_sends_the_halos_of_the_formula_along_the_spatial_axis():
+    """Forward, each layer's input; backward, its gradient but for the samples'; evaluation goes forward only."""
+
+    def convolutions() -> nn.Module:
+        head = nn.Flatten(), nn.Linear(2 * 12 * 7, 5)
+        return nn.Sequential(nn.Conv2d(2, 3, 3, padding=1), nn.Conv2d(3, 2, 5, padding=2), *head).double()
+
+    whole = job(convolutions, (2, 12, 7), epochs=2)
+    trace = parallel.train(whole, Hybrid(dp=1, spatial=4), 4, "simulation").trace
+    samples, evaluated = 2 * 11, 2 * 4
+    first = halo_words(3, width=7, channels=2, samples=samples + evaluated)
+    second = halo_words(5, width=7, channels=3, samples=2 * samples + evaluated)
+    for rank, share in enumerate((0.5, 1, 1, 0.5)):  # an outer slab has one neighbour
+        assert trace.ledger("spatial")[rank]["isend"].nbytes == 8 * share * (first + second)
 
 
 # ---- data ----
