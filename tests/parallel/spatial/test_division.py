@@ -119,8 +119,11 @@ def test_a_divided_model_trains_as_one_node(name, settings):
     assert_trains_as_one_node(JOBS[name], Hybrid(**({"dp": 1} | settings)))
 
 
-def test_on_processes_too():
-    assert_trains_as_one_node(JOBS["mixed"], Hybrid(dp=1, spatial=(2, 2)), "processes")
+@pytest.mark.parametrize("on", ["processes", *exhaustively("mpi")])
+def test_on_processes_and_over_mpi_too(on):
+    if on == "mpi":
+        pytest.importorskip("mpi4py", exc_type=ImportError)
+    assert_trains_as_one_node(JOBS["mixed"], Hybrid(dp=1, spatial=(2, 2)), on)
 
 
 class PerPixel(nn.Module):
