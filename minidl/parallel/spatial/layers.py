@@ -38,6 +38,8 @@ Pooling = MaxPool2d | AvgPool2d | AdaptiveMaxPool2d | AdaptiveAvgPool2d
 class SpatialConv2d(Conv2d):
     """A convolution of images that a grid of ranks divides; the halo travels while the interior is computed.
 
+    Rows travel during the first half of the interior, columns during the second, if there are both.
+
     Parameters
         layer  the whole layer, whose weight and bias are kept
         tile   this rank's place in the grid
@@ -85,14 +87,15 @@ class SpatialConv2d(Conv2d):
                 out[..., slice(*rows), slice(*columns)] = pixels
 
         rows, columns = (interior(*each) for each in zip(self._reaches, self._sliding, strict=True))
-        has_rows = bool(frame.messages[0])
+        has_rows, has_columns = map(bool, frame.messages)
         exchange = Exchange(frame, whole, 0 if has_rows else 1)
-        compute(rows, columns)
+        half = (rows.start + rows.stop) // 2 if has_rows and has_columns else rows.stop
+        compute(Span(rows.start, half), columns)
         if has_rows:
             exchange.finish()
             exchange = Exchange(frame, whole, 1)
             compute(Span(0, rows.start), columns)
-            compute(Span(rows.stop, shape[0]), columns)
+            compute(Span(half, shape[0]), columns)
         exchange.finish()
         compute(Span(0, shape[0]), Span(0, columns.start))
         compute(Span(0, shape[0]), Span(columns.stop, shape[1]))

@@ -138,8 +138,10 @@ def test_a_tile_sends_its_corners_with_the_columns_and_only_rows_that_windows_re
     assert sent(run) == [8 * 3 * 2 * 5 * rows for rows in (1, 1, 1, 0)]
 
 
-@pytest.mark.parametrize("both_ways", [False, True])
-@pytest.mark.parametrize(("grid", "size"), [((4, 1), (64, 33)), ((1, 4), (33, 64))])
+@pytest.mark.parametrize(
+    ("grid", "size", "both_ways"),
+    [((4, 1), (64, 33), False), ((4, 1), (64, 33), True), ((1, 4), (33, 64), True), ((2, 2), (66, 66), False)],
+)
 def test_the_halo_is_hidden_behind_the_interior_and_its_gradient_behind_the_weights(grid, size, both_ways):
     """The virtual time is that of a network that takes no time, until the halo takes longer than the interior."""
     layer = nn.Conv2d(2, 8, 3, padding=1).double()
