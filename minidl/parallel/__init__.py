@@ -13,7 +13,7 @@ From top to bottom; a file imports only from lines below its own:
     servers        shared weights, to which workers push gradients: ParameterServer, BackupWorkers, EagerSGD, Hogwild
     measures       gradient noise scale, learning speed, a report card of published claims
     products       a matrix product on a grid of ranks; the numbers that grids send
-    spatial        how many rows neighbours exchange for a convolution
+    spatial        convolutions and pooling over images whose pixels several ranks divide
     strategy       the base class of all strategies
     run            one rank's session and its minibatches, evaluation, progress, checkpoints, the report
     gradients      buckets and compression, concurrent with backward

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from minidl import functional as F
 from minidl.cluster.comm import Communicator
 from minidl.functional.bind import operand
 from minidl.nn import Conv2d, Shard
@@ -73,7 +72,7 @@ class RowConv2d(_ShardedConv2d):
     def forward(self, x: Any) -> Tensor:
         x = operand(x)
         check_share("RowConv2d", x.shape, -3, self.weight)
-        shares = F.conv2d(x, self.weight, None, self.stride, self.padding, self.dilation)
+        shares = self.convolve(x, self.weight, None)
         y = summed(shares, self.comm)
         return y if self.bias is None else y + self.bias.reshape(1, self.out_channels, 1, 1)
 

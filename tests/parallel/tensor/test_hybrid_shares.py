@@ -3,6 +3,7 @@
 import tracemalloc
 from dataclasses import dataclass, replace
 from functools import partial
+from math import prod
 
 import numpy as np
 import pytest
@@ -11,8 +12,10 @@ from minidl import cluster, nn, optim, parallel
 from minidl.data import Dataset, Splits
 from minidl.nn.shard import FlatShard, Shard
 from minidl.parallel import Hybrid, Job, Serial, Sharded
+from minidl.parallel.spatial.division import grid_of
 from tests.parallel.jobs import blobs, decay, small_job, two_groups, weights
 from tests.parallel.pipeline.models import CASES, Cut
+from tests.parallel.spatial import test_division as tiles
 from tests.parallel.tensor.test_hybrid import Restored, hybrid, mlp
 from tests.parallel.test_split_models import JOBS
 from tests.tiers import exhaustively
@@ -36,7 +39,7 @@ ONE_EPOCH = replace(JOB, epochs=1)
 
 
 def nodes_of(strategy):
-    return strategy.dp * strategy.pp * strategy.tp
+    return strategy.dp * strategy.pp * strategy.tp * prod(grid_of("spatial", strategy.spatial))
 
 
 def assert_as_without(job, strategy, tolerance=None, on="simulation"):
@@ -83,6 +86,24 @@ def test_every_schedule_ends_with_the_same_bits(kind):
 def test_models_that_are_hard_to_cut_end_with_the_same_bits(name):
     kind = "zb-h1" if len(name) % 2 else "1f1b"  # either for about half of them
     assert_as_without(replace(CASES[name], epochs=1), hybrid(2, 2, 1, schedule=kind, recompute="frozen" in name))
+
+
+@pytest.mark.parametrize(
+    ("model", "settings"),
+    [
+        ("ResNet", {"spatial": (2, 1)}),
+        ("LeNet", {"spatial": "2x2", "recompute": True, "overlap": True}),
+        *exhaustively(
+            ("ResNet", {"spatial": (2, 2), "recompute": True}),
+            ("mixed", {"spatial": 3, "pp": 2, "overlap": True}),
+            ("LeNet", {"spatial": 2, "tp": 2}),
+        ),
+    ],
+    ids=str,
+)
+def test_where_nodes_have_tiles_every_stage_ends_with_the_same_bits(model, settings):
+    job = replace(tiles.JOBS[model], clip_norm=None, epochs=1)
+    assert_as_without(job, Hybrid(**({"dp": 2, "micro_batches": 2} | settings)))
 
 
 class Product(Cut):
