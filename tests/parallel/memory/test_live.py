@@ -1,6 +1,6 @@
 """live: the memory of a run, from its arrays; equal to what is predicted from shapes alone."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -100,6 +100,15 @@ def test_a_run_holds_what_is_predicted(name, model):
 
 
 # ---- what counts ----
+
+
+def test_of_tiles_a_node_keeps_its_own_and_their_halos():
+    """Their halos, which a convolution keeps for its weight, are a few percent; their copies in frames are not kept."""
+    job = replace(job_of("resnet"), data=partial(numbers, 1, 33, 35))
+    alone, *tiles = (live(job, Hybrid(dp=1, spatial=slabs), slabs)[-1].by_component for slabs in (1, 2, 4))
+    for rows, own in zip((16, 8), tiles, strict=True):  # of 33, in the last slab
+        assert own | {"activations": 0} == alone | {"activations": 0}
+        assert rows / 33 < own["activations"] / alone["activations"] < 1.05 * rows / 33
 
 
 @pytest.mark.parametrize("strategy", [Synchronous(), Sharded(2), Sharded(3), Pipeline(2, micro_batches=3)])

@@ -106,6 +106,14 @@ def test_where_nodes_have_tiles_every_stage_ends_with_the_same_bits(model, setti
     assert_as_without(job, Hybrid(**({"dp": 2, "micro_batches": 2} | settings)))
 
 
+def test_a_checkpoint_of_tiles_that_are_shared_out_continues_on_one_node(tmp_path):
+    job, one = tiles.JOBS["LeNet"], Serial(shards=2)
+    truth = parallel.train(job, one, on="simulation")
+    parallel.train(replace(job, epochs=1), Hybrid(spatial="2x2", shard=3), 8, "simulation", folder=tmp_path)
+    resumed = parallel.train(job, one, on="simulation", resume=tmp_path / "checkpoint.npz")
+    assert np.abs(weights(resumed) - weights(truth)).max() < 1e-10
+
+
 class Product(Cut):
     """Its weight is a product of two parameters, whose gradients read each other."""
 
@@ -153,6 +161,8 @@ def test_weights_in_16_bits_with_masters_end_with_the_same_bits(precision):
     job = replace(ONE_EPOCH, model=lambda: gpt().float(), precision=precision)
     for dims in ((2, 1, 1), (2, 2, 1)):  # embedding and head are one weight: in two units of a node, on two nodes
         assert_as_without(job, hybrid(*dims, recompute="selective"))
+    on_tiles = replace(tiles.JOBS["ResNet"], model=lambda: tiles.resnet().float(), precision=precision, epochs=1)
+    assert_as_without(replace(on_tiles, clip_norm=None), Hybrid(dp=2, spatial=2))
 
 
 # ---- checkpoints ----
