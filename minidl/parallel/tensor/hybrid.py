@@ -16,7 +16,6 @@ from minidl.arguments import flag, one_of, whole_number
 from minidl.cluster.comm import Communicator
 from minidl.cluster.mesh import Mesh
 from minidl.data import Dataset
-from minidl.data.pairs import minibatch
 from minidl.nn import Module, Parameter, Stage
 from minidl.nn.shard import FlatShard
 from minidl.parallel.gradients.buckets import GradientBuckets, fill
@@ -28,10 +27,10 @@ from minidl.parallel.pipeline.pipeline import Pipeline, completed_with
 from minidl.parallel.plan import ParallelPlan, in_any_order
 from minidl.parallel.run.partition import Partition
 from minidl.parallel.run.session import Session
-from minidl.parallel.sharded.flat_group import FlatGroup, shape_of
+from minidl.parallel.sharded.flat_group import cut, shape_of
 from minidl.parallel.sharded.scattered_gradients import ScatteredGradients
 from minidl.parallel.sharded.shares import Shares, shares_of
-from minidl.parallel.sharded.units import Unit, Units, cut_units, parameters_of, units_of
+from minidl.parallel.sharded.units import GroupSpec, Unit, groups_by_unit, parameters_of, units_of
 from minidl.parallel.spatial.division import Division, divide, division_of, grid_of, tiled_parameters
 from minidl.parallel.spatial.samples import tiles_of
 from minidl.parallel.spatial.tiles import Tile
@@ -232,8 +231,7 @@ class Hybrid(Pipeline):
 
     def _divided(self, job: Job) -> Division:
         """How the grid divides the model. ValueError if it cannot."""
-        samples = minibatch(job.build_data().train, np.arange(1))[0]
-        return division_of(job.build_held(lambda model: ()), samples.shape[1:], self._grid)
+        return division_of(job.build_held(lambda model: ()), job.first_samples(1).shape[1:], self._grid)
 
     def _complete(self, job: Job) -> Self:
         """With the dropouts and batch norms of sharded features in a layout that was given."""
@@ -245,8 +243,7 @@ class Hybrid(Pipeline):
         """The sharded dropouts and batch norms that the layout lacks. ValueError if it does not fit the model."""
         whole = deepcopy(job.build_model())  # a copy: it is changed in place
         divided = self._split(job, deepcopy(whole), RankAndSize(0, self.tp))
-        samples = minibatch(job.build_data().train, np.arange(1))[0]
-        return {} if self.layout is None else sharded_layers(whole, divided, samples)
+        return {} if self.layout is None else sharded_layers(whole, divided, job.first_samples(1))
 
     def _split(self, job: Job, model: Module, comm: Any) -> Module:
         layout = layout_of(model, self.sequence) if self.layout is None else self.layout
@@ -270,8 +267,8 @@ class Hybrid(Pipeline):
             self._split(job, model, mesh["tp"])
         self._work_on_tiles(model, mesh["spatial"], self._division)
         if self.shard == 3:
-            units = self._units(model, mesh.coordinates["pp"])
-            cut_units(mesh["dp"], units, parameters_of(*units), self._tied(model))
+            for spec in self.shared_groups(model, mesh.coordinates["pp"]):
+                cut(spec.parameters, mesh["dp"])
         return super().partition(job, mesh, model)
 
     def samples(self, dataset: Dataset, mesh: Mesh[Communicator] | None) -> Dataset:
@@ -284,18 +281,20 @@ class Hybrid(Pipeline):
     def partition_of(self, model: Module, mesh: Mesh[Communicator] | None) -> Partition:
         if self.shard is None or mesh is None:
             return super().partition_of(model, mesh)
-        replicas, tied = mesh["dp"], self._tied(model)
+        stage = mesh.coordinates["pp"]
+        units = self._units(model, stage) if self.shard == 3 else None
+        return Shares(model, mesh, self.shared_groups(model, stage), units, self.overlaps(mesh["dp"]))
+
+    def shared_groups(self, model: Module, stage: int) -> list[GroupSpec]:
+        """What the replicas of a stage of the pipeline divide among them, the last layer's first."""
+        tied = self._tied(model)
         if self.shard == 3:
-            names = {parameter: name for name, parameter in model.named_parameters()}
-            made = self._units(model, mesh.coordinates["pp"])
-            held = {parameter: names[parameter] for parameter in parameters_of(*made)}
-            units = Units(made, held, replicas, self.overlaps(replicas), tied)
-            return Shares(model, mesh, units.groups, units)
-        groups = []
-        for parameters in completed_with(self._own_stages(model, mesh.coordinates["pp"])).values():
-            trained = [parameter for parameter in parameters if parameter.requires_grad]
-            groups += [FlatGroup(bucket, replicas) for bucket in fill(trained, self.bucket_mb * 1e6, tied)]
-        return Shares(model, mesh, groups)
+            units = self._units(model, stage)
+            return groups_by_unit(units, parameters_of(*units), tied)
+        buckets: list[list[Parameter]] = []
+        for parameters in completed_with(self._own_stages(model, stage)).values() if self.shard else ():
+            buckets += fill([p for p in parameters if p.requires_grad], self.bucket_mb * 1e6, tied)
+        return [GroupSpec(bucket) for bucket in buckets]
 
     def _own_stages(self, model: Module, stage: int) -> dict[int, list[Stage]]:
         """The model's stages in each chunk of a stage of the pipeline."""
@@ -322,7 +321,7 @@ class Hybrid(Pipeline):
         made = super().gradients(session, units)
         if self.shard is not None:
             shares = shares_of(session)
-            shares.serve(session.optimizer)
+            shares.attach(session.optimizer)
             if shares.units is not None:
                 shares.units.completed |= {chunk: cast(ScatteredGradients, g).completed for chunk, g in made.items()}
         return made

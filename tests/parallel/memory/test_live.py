@@ -10,7 +10,9 @@ from minidl import Tensor, nn, optim, parallel
 from minidl.data import Dataset, Splits
 from minidl.parallel import Hybrid, Pipeline, Serial, Sharded, Synchronous
 from minidl.parallel.memory import live, predicted
+from minidl.parallel.tensor import ColumnLinear, RowLinear
 from tests.parallel.jobs import blobs, small_job
+from tests.tiers import exhaustively
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -43,8 +45,13 @@ class Recurrent(nn.Module):
         return self.head(self.recurrent(Tensor(x))[0][:, -1])
 
 
+def normalized():
+    return nn.Sequential(nn.Linear(30, 130), nn.BatchNorm1d(130), nn.ReLU(), nn.Dropout(0.3), nn.Linear(130, 7))
+
+
 MODELS = {
     "mlp": (lambda: nn.models.MLP(30, 130, 131, 7), partial(numbers, 30)),
+    "norm": (normalized, partial(numbers, 30)),
     "lenet": (lambda: nn.models.LeNet(size=8, num_classes=7), partial(numbers, 1, 8, 8)),
     "resnet": (lambda: nn.models.ResNet(8, num_classes=7, in_channels=1), partial(numbers, 1, 8, 8)),
     "rnn": (partial(Recurrent, nn.RNN), partial(numbers, 9, 11)),
@@ -71,6 +78,7 @@ STRATEGIES = {
     "recompute": (Pipeline(2, micro_batches=4, recompute=True), 2, ("mlp", "resnet", "gpt")),
     "selective": (Pipeline(2, micro_batches=3, recompute="selective"), 2, ("gpt",)),
     "tp": (Hybrid(tp=2), 2, ("lenet", "gpt")),
+    "tp, layout": (Hybrid(tp=2, layout={"0": ColumnLinear, "4": RowLinear}), 2, ("norm",)),
     "sequence": (Hybrid(tp=2, sequence=True), 2, ("gpt",)),
     "pp, tp": (Hybrid(pp=2, tp=2, micro_batches=3), 4, ("gpt",)),
     "pp, stage 2": (Hybrid(dp=2, pp=2, shard=2, micro_batches=3, overlap=False), 4, ("mlp", "gpt")),
@@ -85,9 +93,11 @@ def job_of(model):
     return parallel.Job(make, data, optimizer, batch_size=24, epochs=1, precision=precision)
 
 
-@pytest.mark.parametrize(
-    ("name", "model"), [(name, model) for name, (_, _, models) in STRATEGIES.items() for model in models]
-)
+CASES = [(name, model) for name, (_, _, models) in STRATEGIES.items() for model in models]
+FIRST = [(name, model) for name, model in CASES if name == "serial" or model in ("norm", "gpt")]
+
+
+@pytest.mark.parametrize(("name", "model"), [*FIRST, *exhaustively(*(case for case in CASES if case not in FIRST))])
 def test_a_run_holds_what_is_predicted(name, model):
     strategy, nodes, _ = STRATEGIES[name]
     job = job_of(model)
