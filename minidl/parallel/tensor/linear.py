@@ -25,6 +25,8 @@ from minidl.parallel.tensor.collectives import (
 from minidl.tensor import Tensor, record
 
 GATHER = ("never", "evaluation", "always")
+FIRST = {"RowLinear": "ColumnLinear", **dict.fromkeys(("RowConv2d", "GridConv2d"), "ColumnConv2d or GridConv2d")}
+"""For a layer that reads a share of the features: those that give one."""
 
 
 class ColumnLinear(Module):
@@ -134,7 +136,7 @@ class RowLinear(Module):
 
     def forward(self, x: Any) -> Tensor:
         x = operand(x)
-        check_share("RowLinear", x.shape, -1, self.weight)
+        check_share("RowLinear", x.shape, -1, self.weight.shape[1])
         shares = F.linear(x, self.weight)
         y = summed_sliced(shares, self.comm, 1) if self.sequence else summed(shares, self.comm)
         return y if self.bias is None else y + self.bias
@@ -146,12 +148,12 @@ def check_kind(name: str, layer: object, kind: type[Module]) -> None:
         raise TypeError(f"{name} divides a layer of type {kind.__name__}, got {type(layer).__name__}")
 
 
-def check_share(name: str, shape: tuple[int, ...], axis: int, weight: Tensor) -> None:
-    """Raise ValueError unless this axis of an array has as many features as this rank's share of the weight reads."""
-    if shape[axis] != weight.shape[1]:
+def check_share(name: str, shape: tuple[int, ...], axis: int, features: int) -> None:
+    """Raise ValueError unless this axis of an array has as many features as this rank's share has."""
+    if shape[axis] != features:
         raise ValueError(
-            f"a {name} reads this rank's {weight.shape[1]} features of axis {axis}, got an array of shape {shape}: "
-            f"divide the layer before it by {name.replace('Row', 'Column')}, or leave this one out of the layout"
+            f"a {name} reads this rank's {features} features of axis {axis}, got an array of shape {shape}: "
+            f"divide the layer before it by {FIRST[name]}, or leave this one out of the layout"
         )
 
 
