@@ -14,7 +14,7 @@ From top to bottom; a file imports only from lines below its own:
 """
 
 from minidl.parallel.tensor.collectives import copied, gathered, summed
-from minidl.parallel.tensor.convolution import ColumnConv2d, GridConv2d, RowConv2d, ShardedBatchNorm
+from minidl.parallel.tensor.convolution import ColumnConv2d, GridConv2d, RowConv2d, SampleConv2d, ShardedBatchNorm
 from minidl.parallel.tensor.dropout import ShardedDropout
 from minidl.parallel.tensor.embedding import PositionEmbedding, VocabularyEmbedding
 from minidl.parallel.tensor.hybrid import Hybrid
@@ -30,6 +30,7 @@ __all__ = [
     "PositionEmbedding",
     "RowConv2d",
     "RowLinear",
+    "SampleConv2d",
     "ShardedBatchNorm",
     "ShardedDropout",
     "VocabularyEmbedding",

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from minidl import kernels
+from minidl.cluster.collectives.partition import split
 from minidl.cluster.comm import Communicator
 from minidl.kernels import Array
 from minidl.kernels.sixteen_bit import cast, is_sixteen_bit
@@ -123,7 +124,6 @@ def reduce_scattered(x: Array, comm: Communicator, axis: int) -> Array:
     """This rank's slice, along an axis, of the sum of the ranks' arrays."""
     if comm.size == 1:
         return x
-    check_divides(x.shape, comm, axis)
     mine = comm.reduce_scatter(np.ascontiguousarray(np.moveaxis(_widened(x), axis, 0)))
     return cast(kernels.array_module(x).asarray(np.ascontiguousarray(np.moveaxis(mine, 0, axis))), x.dtype)
 
@@ -135,18 +135,8 @@ def _widened(x: Array) -> NDArray[Any]:
 
 
 def own_slice(x: Array, comm: Communicator, axis: int) -> Array:
-    """This rank's slice of an array along an axis, a view."""
-    check_divides(x.shape, comm, axis)
-    size = x.shape[axis] // comm.size
+    """This rank's slice of an array along an axis, a view; where sizes differ, the first ranks have one more."""
+    mine = split(range(x.shape[axis]), comm.size)[comm.rank]
     place: list[Any] = [slice(None)] * x.ndim
-    place[axis] = slice(comm.rank * size, (comm.rank + 1) * size)
+    place[axis] = slice(mine.start, mine.stop)
     return x[tuple(place)]
-
-
-def check_divides(shape: tuple[int, ...], comm: Communicator, axis: int) -> None:
-    """Raise ValueError unless an array of this shape has as many slices along the axis as there are ranks."""
-    if shape[axis] % comm.size:
-        raise ValueError(
-            f"{shape[axis]} numbers along axis {axis} of an array of shape {shape} cannot be divided by {comm.size} "
-            f"ranks: use a multiple of {comm.size}"
-        )

@@ -26,7 +26,7 @@ from minidl.cluster.mesh import Mesh
 from minidl.functional.bind import operand
 from minidl.nn import Conv2d, GridShard, Shard
 from minidl.nn.normalization import BatchNorm
-from minidl.parallel.tensor.collectives import copied, gathered_whole, summed, summed_sliced
+from minidl.parallel.tensor.collectives import copied, gathered_whole, sliced, summed, summed_sliced
 from minidl.parallel.tensor.linear import check_kind, check_share, cut
 from minidl.tensor import Tensor
 
@@ -140,6 +140,27 @@ class GridConv2d(_ShardedConv2d):
         check_share("GridConv2d", x.shape, -3, self.in_channels // self.comm.size)
         terms = self.terms(gathered_whole(x, self.mesh["filters"], -3))
         return self.with_bias(summed_sliced(terms, self.mesh["channels"], -3))
+
+
+class SampleConv2d(Conv2d):
+    """The convolution with which data parallelism begins: every rank computes it for a slice of the samples.
+
+    Parameters
+        layer  the whole layer; every rank keeps its whole weight and bias
+        comm   the ranks that divide the samples
+
+    Shapes: x (n, in_channels, h, w), the same on every rank -> y (n / p, out_channels, oh, ow); where sizes differ, the
+    first ranks have one more. The gradients of its weights, and of those of the layers behind it, are those of the
+    slice; the strategy sums them over the ranks.
+    """
+
+    def __init__(self, layer: Conv2d, comm: Communicator) -> None:
+        check_kind("SampleConv2d", layer, Conv2d)
+        vars(self).update(vars(layer))
+        self.comm = comm
+
+    def forward(self, x: Any) -> Tensor:
+        return super().forward(sliced(operand(x), self.comm, 0))
 
 
 class ShardedBatchNorm(BatchNorm):
