@@ -105,6 +105,8 @@ def layer_shapes(model: Module | Callable[[], Module], x: tuple[int, ...]) -> di
     An image that a convolution reads is taken for the smallest one that gives the output and is at least `stride` times
     as large.
 
+    Raises ValueError for a convolution with groups.
+
     >>> from minidl import nn
     >>> shape = layer_shapes(nn.models.LeNet(), (32, 1, 28, 28))["conv2"]
     >>> shape.x, shape.y, shape.weights
@@ -118,6 +120,8 @@ def layer_shapes(model: Module | Callable[[], Module], x: tuple[int, ...]) -> di
     for each in count(model, x).layers:
         layer: Any = modules[each.name]
         if isinstance(layer, Conv2d):
+            if layer.groups > 1:
+                raise ValueError(f"{each.name} has groups={layer.groups}: a grid divides convolutions of all channels")
             window = tuple(d * (k - 1) + 1 for d, k in zip(layer.dilation, layer.kernel_size, strict=True))
             padding = [(k - 1) / 2 if layer.padding == "same" else 0 for k in window]
             padding = padding if isinstance(layer.padding, str) else list(layer.padding)
@@ -326,7 +330,7 @@ def fastest_grids(
     gradients: each rank sends its share, in a message for each rank that needs some of it.
 
     Raises
-        TypeError, ValueError  ranks is no whole number of at least 1; a layer that no allowed grid of them can divide
+        TypeError, ValueError  ranks is no whole number of at least 1; no layers; a layer that no allowed grid divides
 
     >>> from minidl import nn
     >>> layers = layer_shapes(nn.models.AlexNet, (1024, 3, 224, 224))
@@ -335,6 +339,8 @@ def fastest_grids(
     (ConvolutionGrid(samples=8, rows=1, columns=1, channels=1, filters=1), 1)
     """
     ranks = whole_number("fastest_grids: ranks", ranks, at_least=1)
+    if not layers:
+        raise ValueError("fastest_grids: at least one layer expected, got none: a model with a Conv2d or a Linear")
     best: dict[tuple[int, ...], tuple[float, float, tuple[ConvolutionGrid, ...]]] = {}
     fastest: dict[LayerShape, dict[tuple[int, ...], tuple[float, ConvolutionGrid]]] = {}
     for name, layer in layers.items():

@@ -205,9 +205,13 @@ def test_the_speed_of_the_second_sources_networks_is_the_one_that_the_page_state
     assert within.grids["layer1.0.conv1"].rows > 1
 
 
-def test_a_layer_that_no_grid_divides_is_named():
+def test_a_layer_that_no_grid_divides_is_named_and_so_is_one_that_the_model_does_not_know():
     layers = layer_shapes(nn.models.LeNet, (3, 1, 28, 28))
     with pytest.raises(ValueError, match=r"conv1 cannot be divided by 97 ranks: no allowed grid fits \(3, 6, 28, 28\)"):
         fastest_grids(layers, 97)
+    with pytest.raises(ValueError, match=r"features.3 has groups=2: a grid divides convolutions of all channels"):
+        layer_shapes(partial(nn.models.AlexNet, groups=2), (4, 3, 224, 224))
+    with pytest.raises(ValueError, match="at least one layer expected, got none"):
+        fastest_grids({}, 2)
     with pytest.raises(ValueError, match="fastest_grids: ranks must be at least 1, got 0"):
         fastest_grids(layers, 0)
