@@ -20,7 +20,6 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Any, ClassVar
 
-from minidl import functional as F
 from minidl.cluster.comm import Communicator
 from minidl.cluster.mesh import Mesh
 from minidl.functional.bind import operand
@@ -41,10 +40,6 @@ class _ShardedConv2d(Conv2d):
         vars(self).update(vars(layer))  # its sizes are those of the whole, as the model reads them
         self.comm = comm
         cut(self.weight, shard)
-
-    def terms(self, x: Tensor) -> Tensor:
-        """What this rank's weights give for x, without the bias."""
-        return F.conv2d(x, self.weight, None, self.stride, self.padding, self.dilation, algorithm=self.algorithm)
 
     def with_bias(self, y: Tensor) -> Tensor:
         return y if self.bias is None else y + self.bias.reshape(-1, 1, 1)
@@ -95,7 +90,7 @@ class RowConv2d(_ShardedConv2d):
     def forward(self, x: Any) -> Tensor:
         x = operand(x)
         check_share("RowConv2d", x.shape, -3, self.weight.shape[1])
-        return self.with_bias(summed(self.terms(x), self.comm))
+        return self.with_bias(summed(self.convolve(x, self.weight, None), self.comm))
 
 
 class GridConv2d(_ShardedConv2d):
@@ -138,7 +133,7 @@ class GridConv2d(_ShardedConv2d):
     def forward(self, x: Any) -> Tensor:
         x = operand(x)
         check_share("GridConv2d", x.shape, -3, self.in_channels // self.comm.size)
-        terms = self.terms(gathered_whole(x, self.mesh["filters"], -3))
+        terms = self.convolve(gathered_whole(x, self.mesh["filters"], -3), self.weight, None)
         return self.with_bias(summed_sliced(terms, self.mesh["channels"], -3))
 
 
