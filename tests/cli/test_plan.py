@@ -135,7 +135,7 @@ def test_a_plan_that_no_mesh_can_follow_ends_with_a_sentence():
             "tp=2,'layout={*: row_linear}'": "the model cannot be divided by 2 ranks: RowLinear divides a la",
             "tp=2,'layout={layers.0: grid_conv2d(chanels=2)}'": "did you mean 'channels'?",
             "tp=2,'layout={layers.0: grid_conv2d}'": "layers.0 cannot be divided by 2 ranks: GridConv2d divides",
-            "tp=2,samples=true": "before linear layers, of AlexNet, VGG16 or LeNet, not for MLP: leave out samples",
+            "tp=2,sample_slices=true": "linear layers, of AlexNet, VGG16 or LeNet, not for MLP: leave out sample",
             "tp=2,layot=none": "did you mean 'layout'?",
             "tp=7": "layers.0 cannot be divided by 7 ranks",
             "tp=2,tp=2": "tp is given twice",

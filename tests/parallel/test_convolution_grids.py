@@ -97,7 +97,7 @@ def test_one_weird_trick_sends_the_bytes_of_the_formula_and_so_do_data_and_model
 
     def trick(comm: Communicator) -> None:
         mine = copy.deepcopy(model)
-        split_layers(mine, comm, layout_of(mine, samples=True))
+        split_layers(mine, comm, layout_of(mine, sample_slices=True))
         mine.classifier.train()  # so that each rank has the logits of its classes
         for layer in mine.modules():
             if isinstance(layer, nn.Dropout):

@@ -77,9 +77,9 @@ class Hybrid(Pipeline):
         sequence  True: between sharded layers, each node along "tp" has a slice of the positions: norms and dropout
                   are computed once instead of tp times, for the same number of words in messages; a quarter more
                   with recompute="selective", which keeps slices alone, so that activations are divided by tp
-        samples   True: one weird trick, for AlexNet, VGG16 and LeNet. Each node along "tp" computes the convolutions of
-                  a slice of the samples, and a share of each linear layer for all of them; where a micro-batch has
-                  fewer samples than nodes, some have none
+        sample_slices  True: one weird trick, for AlexNet, VGG16 and LeNet. Each node along "tp" computes the
+                  convolutions of a slice of the samples, and a share of each linear layer for all of them; where a
+                  micro-batch has fewer samples than nodes, some have none
         axes      order of the axes in the mesh, outermost first. Nodes along the last one have consecutive ranks, so
                   they share a rack or a server: put last what sends most. In a GPT that is "tp" if a minibatch has
                   more than 3 * width * (dp - 1) / (tp - 1) positions, else "dp"; "pp" sends least. The order changes
@@ -92,7 +92,7 @@ class Hybrid(Pipeline):
 
     References
         Narayanan et al. (arXiv:2104.04473), section 3; Korthikanti et al. (arXiv:2205.05198), section 4.2;
-        Krizhevsky (arXiv:1404.5997) for `samples`.
+        Krizhevsky (arXiv:1404.5997) for `sample_slices`.
     """
 
     stages: int = field(default=1, init=False, repr=False)
@@ -102,7 +102,7 @@ class Hybrid(Pipeline):
     tp: int = 1
     layout: Layout | None = None
     sequence: bool = False
-    samples: bool = False
+    sample_slices: bool = False
     axes: Sequence[str] = AXES
     setting_of_stages: ClassVar[str] = "pp"
 
@@ -113,10 +113,14 @@ class Hybrid(Pipeline):
                 value = whole_number(f"Hybrid: {name}", value, at_least=1)
             object.__setattr__(self, own, value)
         flag("Hybrid: sequence", self.sequence)
-        if flag("Hybrid: samples", self.samples) and self.layout is not None:
-            raise ValueError("Hybrid: samples=True chooses the layout: leave out layout, or leave out samples")
-        if self.sequence and self.samples:
-            raise ValueError("Hybrid: slices are of positions or of samples: leave out sequence, or leave out samples")
+        if flag("Hybrid: sample_slices", self.sample_slices) and self.layout is not None:
+            raise ValueError(
+                "Hybrid: sample_slices=True chooses the layout: leave out layout, or leave out sample_slices"
+            )
+        if self.sequence and self.sample_slices:
+            raise ValueError(
+                "Hybrid: slices are of positions or of samples: leave out sequence, or leave out sample_slices"
+            )
         object.__setattr__(self, "axes", in_any_order("Hybrid: axes", self.axes, AXES))
         super().__post_init__()
 
@@ -161,7 +165,7 @@ class Hybrid(Pipeline):
         return {} if self.layout is None else sharded_layers(whole, divided, samples)
 
     def _split(self, job: Job, model: Module, comm: Any) -> Module:
-        layout = layout_of(model, self.sequence, self.samples) if self.layout is None else self.layout
+        layout = layout_of(model, self.sequence, self.sample_slices) if self.layout is None else self.layout
         split_layers(model, comm, layout)
         if job.loss is not classification_loss:  # it reads whole logits
             for head in _heads(model):
@@ -184,7 +188,7 @@ class Hybrid(Pipeline):
 
     def update(self, session: Session) -> None:
         """Update; with slices, first sum the gradients of unsharded parameters, since each rank has a term."""
-        if (self.sequence or self.samples) and self.tp > 1:
+        if (self.sequence or self.sample_slices) and self.tp > 1:
             whole = [p for p in session.parameters if p.shard is None and p.grad is not None]
             if whole:
                 set_gradient(whole, session.mesh["tp"].all_reduce(gradient(whole)))

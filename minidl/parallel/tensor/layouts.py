@@ -73,7 +73,7 @@ def samples_layout(model: Module) -> Layout:
     if not isinstance(model, (models.AlexNet, models.VGG16, models.LeNet)):
         raise ValueError(
             f"slices of the samples are for convolutions before linear layers, of AlexNet, VGG16 or LeNet, not for "
-            f"{type(model).__name__}: leave out samples"
+            f"{type(model).__name__}: leave out sample_slices"
         )
     layers = dict(model.named_modules())
     convolutions, linear = (
@@ -93,16 +93,16 @@ def samples_layout(model: Module) -> Layout:
     }
 
 
-def layout_of(model: Module, sequence: bool = False, samples: bool = False) -> Layout:
+def layout_of(model: Module, sequence: bool = False, sample_slices: bool = False) -> Layout:
     """The layout of a model of `nn.models`: in pairs, a layer divided by its outputs, then one by its inputs.
 
     A ResNet's pairs are the first two convolutions of each block; its stem, its head and the rest of a bottleneck stay
-    whole. `sequence` is for GPT, `samples` for AlexNet, VGG16 and LeNet.
+    whole. `sequence` is for GPT, `sample_slices` for AlexNet, VGG16 and LeNet.
 
     Raises
         ValueError    no layout is known
     """
-    if samples:
+    if sample_slices:
         return samples_layout(model)
     if isinstance(model, models.GPT):
         return gpt_layout(model, sequence)

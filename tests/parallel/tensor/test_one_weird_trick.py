@@ -58,7 +58,7 @@ ALEXNET = Job(NarrowAlexNet, photographs, two_groups, decay, batch_size=8, epoch
 @pytest.mark.parametrize(("dp", "pp", "tp"), [(1, 1, 3), (2, 1, 2), *exhaustively((1, 2, 3), (1, 1, 6))])
 def test_one_weird_trick_trains_as_one_node_where_samples_do_not_divide_and_a_node_has_none(dp, pp, tp):
     """Micro-batches of 4, 2 and 1 samples, with three kinds of dropout."""
-    assert_trains_as_one_node(ALEXNET, hybrid(dp, pp, tp, samples=True))
+    assert_trains_as_one_node(ALEXNET, hybrid(dp, pp, tp, sample_slices=True))
 
 
 def test_alexnet_is_divided_in_pairs_too_with_shares_of_the_mask():
@@ -66,13 +66,13 @@ def test_alexnet_is_divided_in_pairs_too_with_shares_of_the_mask():
 
 
 def test_lenet_does_the_trick_on_processes():
-    assert_trains_as_one_node(replace(JOBS["LeNet"], epochs=1), hybrid(1, 1, 2, samples=True), on="processes")
+    assert_trains_as_one_node(replace(JOBS["LeNet"], epochs=1), hybrid(1, 1, 2, sample_slices=True), on="processes")
 
 
 @pytest.mark.parametrize("kind", [nn.models.AlexNet, nn.models.VGG16])
 def test_the_layouts_of_alexnet_and_vgg_name_layers_that_they_have(kind):
-    for samples in (False, True):
-        Hybrid(tp=2, samples=samples).check(replace(ALEXNET, model=kind), 2)
+    for sample_slices in (False, True):
+        Hybrid(tp=2, sample_slices=sample_slices).check(replace(ALEXNET, model=kind), 2)
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_the_layouts_of_alexnet_and_vgg_name_layers_that_they_have(kind):
         (
             partial(nn.models.MLP, 5, 6, 4),
             {},
-            "for convolutions before linear layers, .* not for MLP: leave out samples",
+            "for convolutions before linear layers, .* not for MLP: leave out sample_slices",
         ),
         (
             partial(nn.models.ResNet, 8),
@@ -91,14 +91,14 @@ def test_the_layouts_of_alexnet_and_vgg_name_layers_that_they_have(kind):
         (
             nn.models.LeNet,
             {"layout": {"fc1": ColumnLinear}},
-            "samples=True chooses the layout: leave out layout, or lea",
+            "sample_slices=True chooses the layout: leave out layout, or lea",
         ),
         (
             nn.models.LeNet,
             {"sequence": True},
-            "slices are of positions or of samples: leave out sequence, or leave out samples",
+            "slices are of positions or of samples: leave out sequence, or leave out sample_slices",
         ),
-        (nn.models.LeNet, {"samples": 1}, "Hybrid: samples must be True or False, got 1"),
+        (nn.models.LeNet, {"sample_slices": 1}, "Hybrid: sample_slices must be True or False, got 1"),
         (partial(nn.models.LeNet, num_classes=7), {}, r"fc3 cannot be divided by 2 ranks: .* make it 8 wide, or"),
     ],
 )
@@ -106,4 +106,4 @@ def test_a_model_or_a_setting_that_does_not_go_with_slices_of_the_samples_is_ref
     model, settings, message
 ):
     with pytest.raises((ValueError, TypeError), match=message):
-        parallel.train(small_job(model=model), Hybrid(tp=2, **({"samples": True} | settings)), 2, on="simulation")
+        parallel.train(small_job(model=model), Hybrid(tp=2, **({"sample_slices": True} | settings)), 2, on="simulation")
