@@ -121,9 +121,14 @@ def joined(x: Array, comm: Communicator, axis: int) -> Array:
 
 
 def reduce_scattered(x: Array, comm: Communicator, axis: int) -> Array:
-    """This rank's slice, along an axis, of the sum of the ranks' arrays."""
+    """This rank's slice, along an axis, of the sum; ValueError if slices of another axis than 0 would differ."""
     if comm.size == 1:
         return x
+    if axis and x.shape[axis] % comm.size:  # samples may differ in number, but not positions: dropout counts on it
+        raise ValueError(
+            f"{x.shape[axis]} numbers along axis {axis} of an array of shape {x.shape} cannot be divided by "
+            f"{comm.size} ranks: use a multiple of {comm.size}"
+        )
     mine = comm.reduce_scatter(np.ascontiguousarray(np.moveaxis(_widened(x), axis, 0)))
     return cast(kernels.array_module(x).asarray(np.ascontiguousarray(np.moveaxis(mine, 0, axis))), x.dtype)
 
