@@ -97,6 +97,9 @@ class Hybrid(Pipeline):
         sequence  True: between sharded layers, each node along "tp" has a slice of the positions: norms and dropout
                   are computed once instead of tp times, for the same number of words in messages; a quarter more
                   with recompute="selective", which keeps slices alone, so that activations are divided by tp
+        sample_slices  True: one weird trick, for AlexNet, VGG16 and LeNet. Each node along "tp" computes the
+                  convolutions of a slice of the samples, and a share of each linear layer for all of them; where a
+                  micro-batch has fewer samples than nodes, some have none
         shard     what the nodes along "dp" share out among them instead of keeping copies, as in `Sharded(stage=)`
                       1     the optimizer's state
                       2     ... and the gradients
@@ -126,7 +129,8 @@ class Hybrid(Pipeline):
 
     References
         Narayanan et al. (arXiv:2104.04473), section 3; Korthikanti et al. (arXiv:2205.05198), section 4.2; Rajbhandari
-        et al. (arXiv:1910.02054), section 5, for shard; Dryden et al. (arXiv:1903.06681), for spatial.
+        et al. (arXiv:1910.02054), section 5, for shard; Dryden et al. (arXiv:1903.06681) for spatial;
+        Krizhevsky (arXiv:1404.5997) for sample_slices.
     """
 
     stages: int = field(default=1, init=False, repr=False)
@@ -137,6 +141,7 @@ class Hybrid(Pipeline):
     spatial: int | str | tuple[int, int] = 1
     layout: Layout | None = None
     sequence: bool = False
+    sample_slices: bool = False
     shard: int | None = None
     axes: Sequence[str] = AXES
     _division: Division | None = field(default=None, init=False, repr=False)  # how the grid divides the model
@@ -150,6 +155,19 @@ class Hybrid(Pipeline):
             object.__setattr__(self, own, value)
         grid_of("Hybrid: spatial", self.spatial)
         flag("Hybrid: sequence", self.sequence)
+        if flag("Hybrid: sample_slices", self.sample_slices) and self.layout is not None:
+            raise ValueError(
+                "Hybrid: sample_slices=True chooses the layout: leave out layout, or leave out sample_slices"
+            )
+        if self.sequence and self.sample_slices:
+            raise ValueError(
+                "Hybrid: slices are of positions or of samples: leave out sequence, or leave out sample_slices"
+            )
+        if self.sample_slices and self._tiles > 1:
+            raise ValueError(
+                f"Hybrid: nodes divide the pixels of a convolution, spatial={self.spatial}, or the samples: leave out "
+                "spatial, or leave out sample_slices"
+            )
         if self.shard is not None:
             object.__setattr__(self, "shard", whole_number("Hybrid: shard", self.shard, at_least=1, at_most=3))
             one_of("Hybrid: with shard, algorithm", self.algorithm, ("auto", "ordered"))
@@ -246,7 +264,7 @@ class Hybrid(Pipeline):
         return {} if self.layout is None else sharded_layers(whole, divided, job.first_samples(1))
 
     def _split(self, job: Job, model: Module, comm: Any) -> Module:
-        layout = layout_of(model, self.sequence) if self.layout is None else self.layout
+        layout = layout_of(model, self.sequence, self.sample_slices) if self.layout is None else self.layout
         split_layers(model, comm, layout)
         if job.loss is not classification_loss:  # it reads whole logits
             for head in _heads(model):
@@ -339,9 +357,9 @@ class Hybrid(Pipeline):
         return session.job.loss
 
     def update(self, session: Session) -> None:
-        """Update; first sum the gradients of which each rank has a term: with `sequence`, of unsharded parameters;
-        with `spatial`, of the parameters that work on tiles."""
-        if self.sequence and self.tp > 1:
+        """Update; first sum the gradients of which each rank has a term: with slices, of unsharded parameters; with
+        `spatial`, of the parameters that work on tiles."""
+        if (self.sequence or self.sample_slices) and self.tp > 1:
             own = [p for p in session.partition.trained if p.grad is not None]
             whole = [p for p in own if (p.shard.of if isinstance(p.shard, FlatShard) else p.shard) is None]
             self._sum_gradients(whole, session.mesh["tp"])

@@ -10,6 +10,7 @@ from minidl import Tensor, nn, optim, parallel
 from minidl.data import Dataset, Splits
 from minidl.parallel import Hybrid, Pipeline, Serial, Sharded, Synchronous
 from minidl.parallel.memory import live, predicted
+from minidl.parallel.tensor import ColumnConv2d, GridConv2d, RowLinear
 from minidl.parallel.tensor import ColumnLinear, RowLinear
 from tests.parallel.jobs import blobs, small_job
 from tests.tiers import exhaustively
@@ -63,6 +64,8 @@ MODELS = {
 }
 OPTIMIZERS = {"lenet": partial(optim.SGD, lr=0.1), "resnet": partial(optim.SGD, lr=0.1, momentum=0.9)}
 PIPELINED, ANY = ("mlp", "lenet", "resnet", "gpt"), tuple(MODELS)
+GRIDS = {"conv1": ColumnConv2d, "layer*.conv?": GridConv2d, "layer*.downsample.0": GridConv2d}
+GRIDS |= {"fc": RowLinear}
 # With overlap, what has arrived of the buckets and weights that travel depends on the network; predicted counts what
 # may have. In models as small as these a bucket is most of the model.
 STRATEGIES = {
@@ -80,6 +83,8 @@ STRATEGIES = {
     "tp": (Hybrid(tp=2), 2, ("lenet", "gpt")),
     "tp, layout": (Hybrid(tp=2, layout={"0": ColumnLinear, "4": RowLinear}), 2, ("norm",)),
     "sequence": (Hybrid(tp=2, sequence=True), 2, ("gpt",)),
+    "sample slices": (Hybrid(tp=2, sample_slices=True), 2, ("lenet",)),
+    "grids": (Hybrid(tp=4, layout=GRIDS), 4, ("resnet",)),
     "pp, tp": (Hybrid(pp=2, tp=2, micro_batches=3), 4, ("gpt",)),
     "pp, stage 2": (Hybrid(dp=2, pp=2, shard=2, micro_batches=3, overlap=False), 4, ("mlp", "gpt")),
     "tp, stage 3": (Hybrid(dp=2, tp=2, shard=3, overlap=False), 4, ("lenet", "gpt")),

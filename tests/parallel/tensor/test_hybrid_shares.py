@@ -13,11 +13,13 @@ from minidl.data import Dataset, Splits
 from minidl.nn.shard import FlatShard, Shard
 from minidl.parallel import Hybrid, Job, Serial, Sharded
 from minidl.parallel.spatial.division import grid_of
+from minidl.parallel.tensor import ColumnConv2d, GridConv2d, RowLinear
 from tests.parallel.jobs import blobs, decay, small_job, two_groups, weights
 from tests.parallel.pipeline.models import CASES, Cut
 from tests.parallel.sharded.test_sharded import traced_bytes
 from tests.parallel.spatial import test_division as tiles
 from tests.parallel.tensor.test_hybrid import Restored, hybrid, mlp
+from tests.parallel.tensor.test_one_weird_trick import ALEXNET
 from tests.parallel.test_split_models import JOBS
 from tests.tiers import exhaustively
 
@@ -92,6 +94,9 @@ def test_models_that_are_hard_to_cut_end_with_the_same_bits(name):
     assert_as_without(replace(CASES[name], epochs=1), hybrid(2, 2, 1, schedule=kind, recompute="frozen" in name))
 
 
+GRIDS = {"conv1": ColumnConv2d, "layer*.conv?": GridConv2d, "layer*.downsample.0": GridConv2d, "fc": RowLinear}
+
+
 @pytest.mark.parametrize(
     ("model", "settings"),
     [
@@ -101,13 +106,19 @@ def test_models_that_are_hard_to_cut_end_with_the_same_bits(name):
             ("ResNet", {"spatial": (2, 2), "recompute": True}),
             ("mixed", {"spatial": 3, "pp": 2, "overlap": True}),
             ("LeNet", {"spatial": 2, "tp": 2}),
+            ("ResNet", {"spatial": 2, "tp": 2, "layout": GRIDS}),
         ),
+        ("ResNet", {"tp": 2, "layout": GRIDS}),
     ],
     ids=str,
 )
-def test_where_nodes_have_tiles_every_stage_ends_with_the_same_bits(model, settings):
+def test_where_nodes_have_tiles_or_shares_of_channels_every_stage_ends_with_the_same_bits(model, settings):
     job = replace(tiles.JOBS[model], clip_norm=None, epochs=1)
     assert_as_without(job, Hybrid(**({"dp": 2, "micro_batches": 2} | settings)))
+
+
+def test_where_nodes_have_slices_of_samples_every_stage_ends_with_the_same_bits():
+    assert_as_without(replace(ALEXNET, clip_norm=None, epochs=1), hybrid(2, 1, 3, sample_slices=True))
 
 
 def test_a_checkpoint_of_tiles_that_are_shared_out_continues_on_one_node(tmp_path):
