@@ -62,9 +62,11 @@ class Conv2d(Module):
         reset_weight_and_bias(self.weight, self.bias)
 
     def forward(self, x: Any) -> Tensor:
-        return F.conv2d(
-            x, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups, self.algorithm
-        )
+        return self.convolve(x, self.weight, self.bias)
+
+    def convolve(self, x: Any, weight: Tensor, bias: Tensor | None) -> Tensor:
+        """The convolution of x with the layer's stride, padding, dilation and groups."""
+        return F.conv2d(x, weight, bias, self.stride, self.padding, self.dilation, self.groups, self.algorithm)
 
     def extra_repr(self) -> str:
         return _described(self, {"padding": (0, 0), "dilation": (1, 1), "groups": 1, "algorithm": None})

@@ -10,6 +10,7 @@ from minidl.arguments import one_of, whole_number
 from minidl.cluster.algorithm import NAMED, AllReduceAlgorithm, chosen
 from minidl.cluster.comm import Communicator
 from minidl.cluster.mesh import Mesh
+from minidl.data import Dataset
 from minidl.data.loader import Batch
 from minidl.kernels import Array
 from minidl.nn import Module
@@ -124,6 +125,10 @@ class Strategy:
         """What this rank holds and updates of the model that `build` made; a server has no mesh."""
         return Partition(model, mesh)
 
+    def samples(self, dataset: Dataset, mesh: Mesh[Communicator] | None) -> Dataset:
+        """What this rank reads of a data set: here all of every sample."""
+        return dataset
+
     def forward_and_backward(self, session: Session, batch: Batch) -> None:
         """Compute the gradients of the mean loss over these samples of the replica, for the strategies with servers.
 
@@ -134,7 +139,8 @@ class Strategy:
     def predict(self, session: Session, x: Array) -> Tensor | None:
         """The model's outputs for the samples x, in evaluation; None on ranks that do not have them.
 
-        All ranks of a replica call it with the same x; exactly one of them, or all along "tp", return outputs.
+        All ranks of a replica call it with the same x, or with their tiles of it; exactly one of them, or all along
+        "spatial" and "tp", return outputs.
         """
         outputs: Tensor = session.model(x)
         return outputs

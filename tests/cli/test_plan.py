@@ -41,6 +41,14 @@ def test_a_plan_may_divide_layers_and_a_minibatch_may_have_fewer_samples_than_no
     assert json.loads((tmp_path / "divided" / "config.json").read_text())["nodes"] == 8
 
 
+def test_a_plan_may_divide_images_and_says_what_cannot_be_divided(tmp_path):
+    images = ("train", "--model", "lenet", "--on", "simulation", "--epochs", 1)
+    succeeds(*images, "--plan", "dp=2,spatial=2x1", "--out", "tiles")
+    assert json.loads((tmp_path / "tiles" / "config.json").read_text())["nodes"] == 4
+    refuses("train --model mlp", {"--plan spatial=2": "MLP cannot be divided by 2 x 1 ranks"})
+    refuses("train --model lenet", {"--plan spatial=2x": "spatial is a number of slabs of rows, or rows x columns"})
+
+
 def test_a_plan_may_order_its_axes_which_changes_no_bit(tmp_path):
     for name, setting in {"usual": "", "ordered": ",axes=[tp, pp, dp]"}.items():
         succeeds(*TRAIN, "--plan", f"dp=2,tp=2,micro_batches=2{setting}", "--out", name)
@@ -139,6 +147,9 @@ def test_a_plan_that_no_mesh_can_follow_ends_with_a_sentence():
             "tp=2,'layout={layer.0: column_linear}'": "no such layer: those with parameters are layers.0, layers.1",
             "tp=2,'layout={layers.*: row_conv2d}'": "layers.0 cannot be divided by 2 ranks: RowConv2d divides a",
             "tp=2,'layout={*: row_linear}'": "the model cannot be divided by 2 ranks: RowLinear divides a la",
+            "tp=2,'layout={layers.0: grid_conv2d(chanels=2)}'": "did you mean 'channels'?",
+            "tp=2,'layout={layers.0: grid_conv2d}'": "layers.0 cannot be divided by 2 ranks: GridConv2d divides",
+            "tp=2,sample_slices=true": "linear layers, of AlexNet, VGG16 or LeNet, not for MLP: leave out sample",
             "tp=2,layot=none": "did you mean 'layout'?",
             "tp=7": "layers.0 cannot be divided by 7 ranks",
             "tp=2,tp=2": "tp is given twice",
@@ -147,6 +158,6 @@ def test_a_plan_that_no_mesh_can_follow_ends_with_a_sentence():
             "dp=2,shard=4": "Hybrid: shard must be from 1 to 3, got 4",
             "tp=2,shard=3": "shares the state of training out among the replicas, and there is one: give dp=2 or more",
             "dp=2,shards=3": "did you mean 'shard'?",
-            "ep=2": "an axis or a setting must be 'dp', 'pp', 'tp', ",
+            "ep=2": "an axis or a setting must be 'dp', 'pp', 'spatial', 'tp', ",
         },
     )

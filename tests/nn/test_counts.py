@@ -90,6 +90,7 @@ PUBLISHED = {
     "AlexNet": (lambda: M.AlexNet(), 61_100_840, 0.71e9),
     "VGG-16": (lambda: M.VGG16(), 138_357_544, 15.47e9),
     "ResNet-50": (lambda: M.ResNet(50), 25_557_032, 4.09e9),
+    "WideResNet-50-2": (lambda: M.ResNet(50, width=2), 68_883_240, 11.4e9),
 }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from minidl.cli.quantities import counted
 from minidl.cluster.collectives import ALL_REDUCE
 from minidl.parallel import Checkpoint, CheckpointError
 from minidl.parallel.run.run_files import ENVIRONMENT
+from minidl.parallel.spatial.division import grid_of
 
 ADDED: dict[str, Any] = {
     "strategy": None,
@@ -186,7 +188,7 @@ def _as_yaml(text: object) -> str:
 
 # ---- --plan ----
 
-AXES = ("dp", "pp", "tp")
+AXES = ("dp", "pp", "spatial", "tp")
 
 
 def with_plan(plan: str, options: Mapping[str, Any], asked: Collection[str]) -> dict[str, Any]:
@@ -207,12 +209,14 @@ def with_plan(plan: str, options: Mapping[str, Any], asked: Collection[str]) -> 
     nodes = 1
     for name, text in typed.named.items():
         one_of("--plan: an axis or a setting", name, dict.fromkeys((*AXES, *components.settings(parallel.Hybrid))))
-        if name in AXES:
+        if name == "spatial":
+            nodes *= prod(grid_of(f"--plan {plan}: spatial", text))
+        elif name in AXES:
             extent = components.value_of("--plan", name, text, int, {})
             nodes *= whole_number(f"--plan {plan}: {name}", extent, at_least=1)
     if "strategy" in asked:
         raise ValueError(f"--plan {plan} and --strategy {options['strategy']} both say how to train: give one of them")
     if "nodes" in asked and options["nodes"] != nodes:
         raise ValueError(f"--plan {plan} needs {nodes} nodes, got --nodes {options['nodes']}: leave out --nodes")
-    settings = dict.fromkeys(AXES, "1") | typed.named
+    settings = dict.fromkeys(("dp", "pp", "tp"), "1") | typed.named
     return {"strategy": "hybrid:" + ",".join(f"{name}={text}" for name, text in settings.items()), "nodes": nodes}

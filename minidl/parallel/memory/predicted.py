@@ -98,6 +98,11 @@ def _check_known(strategy: Strategy) -> None:
         raise ValueError("predicted does not know what a compressor keeps: leave out compressor")
     if isinstance(strategy, Sharded) and strategy.offload is not None:
         raise ValueError("predicted does not know what a host keeps for its device: leave out offload")
+    if isinstance(strategy, Hybrid) and strategy._tiles > 1:
+        raise ValueError(
+            "predicted does not know what tiles and their halos take: leave out spatial, or measure a run with "
+            "parallel.memory.live"
+        )
     if isinstance(strategy, Pipeline) and strategy.made_schedule().is_asynchronous:
         raise ValueError(
             "predicted counts one version of the weights, but the stages of an asynchronous pipeline keep several: "

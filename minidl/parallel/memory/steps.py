@@ -195,8 +195,11 @@ def _samples(job: Job, count: int) -> tuple[Array, Array]:
 class Alone(RankAndSize):
     """The communicator of a rank among ranks that compute the same shapes: what they would send is like its own."""
 
-    def all_reduce(self, x: Array, *args: Any, **options: Any) -> Array:
-        return x
+    def mesh(self, shape: tuple[int, ...], names: tuple[str, ...]) -> dict[str, Alone]:
+        return {name: Alone(0, size) for name, size in zip(names, shape, strict=True)}
+
+    def all_reduce(self, x: Any, *args: Any, **options: Any) -> Any:
+        return x * self.size if isinstance(x, int) else x
 
     def all_gather(self, x: Array, *args: Any, **options: Any) -> list[Array]:
         return [x] * self.size

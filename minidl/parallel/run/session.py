@@ -22,7 +22,7 @@ from minidl.amp import GradScaler
 from minidl.cluster.comm import Communicator
 from minidl.cluster.diagnosis.errors import ClusterError
 from minidl.cluster.mesh import Mesh
-from minidl.data import DataLoader
+from minidl.data import DataLoader, Dataset
 from minidl.data.loader import Batch
 from minidl.grad_mode import recomputing
 from minidl.kernels import Array
@@ -62,6 +62,8 @@ class Split(Protocol):
 
     def partition_of(self, model: Module, mesh: Mesh[Communicator] | None) -> Partition: ...
 
+    def samples(self, dataset: Dataset, mesh: Mesh[Communicator] | None) -> Dataset: ...
+
     def predict(self, session: Any, x: Array) -> Tensor | None: ...
 
     def state_dict(self, session: Any) -> dict[str, Array] | None: ...
@@ -82,7 +84,7 @@ class Session:
 
     Attributes
         job, strategy, comm, nodes, folder, config, algorithm   as given
-        train, test  the training set and the test set
+        train, test  the training set and the test set, of which this rank may read its tile of every sample
         model        this rank's model, of which it may hold a partition only; a strategy may assign another one
         partition    what this rank holds of it, by name
         parameters   what this rank updates: the model's parameters, those that it holds;
@@ -129,7 +131,7 @@ class Session:
             self._reports = comm.rank == self.mesh.rank_at(dp=0, pp=self.plan.output_stage, spatial=0, tp=0)
         model = job.build_model() if self._mesh is None else strategy.build(job, self._mesh)
         self.splits = job.build_data()
-        self.train, self.test = self.splits
+        self.train, self.test = (strategy.samples(each, self._mesh) for each in self.splits)
         self.model = model
         self._slices: Slices | None = None  # on a server: what it holds of each parameter
         self._clip_norm = job.clip_norm
@@ -155,7 +157,7 @@ class Session:
     def _check_same_weights(self) -> None:
         """Raise CollectiveMismatch unless the ranks that hold the same weights begin with the same."""
         whole = [parameter for parameter in self.parameters if parameter.shard is None]
-        for axis, same in (("dp", self.parameters), ("tp", whole)):
+        for axis, same in (("dp", self.parameters), ("spatial", self.parameters), ("tp", whole)):
             if getattr(self.plan, axis) > 1:
                 self.mesh[axis].check_same(INITIAL_WEIGHTS, vector.digest(self.partition.in_turn(same))[:16])
 
@@ -560,7 +562,8 @@ class Session:
         predict = partial(self.strategy.predict, self)
         mine = np.arange(len(self.test))[self.replica :: self.replicas]
         most = -(-len(self.test) // self.replicas) if self.partition.is_shared_out else len(mine)
-        test_loss, accuracy = evaluate(self.job, predict, self.test, mine, comm, self.algorithm, self.plan.tp, most)
+        copies = self.plan.spatial * self.plan.tp
+        test_loss, accuracy = evaluate(self.job, predict, self.test, mine, comm, self.algorithm, copies, most)
         if not math.isfinite(test_loss) and has_labels(self.job, self.test):
             self._check_finite(test_loss, self.epoch)  # after the epoch's last update
         row = HistoryRow(

@@ -1,4 +1,4 @@
-"""Hybrid: data, pipeline and tensor parallelism on one mesh of nodes."""
+"""Hybrid: data, pipeline, spatial and tensor parallelism on one mesh of nodes."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from minidl import kernels
 from minidl.arguments import flag, one_of, whole_number
 from minidl.cluster.comm import Communicator
 from minidl.cluster.mesh import Mesh
+from minidl.data import Dataset
 from minidl.nn import Module, Parameter, Stage
 from minidl.nn.shard import FlatShard
 from minidl.parallel.gradients.buckets import GradientBuckets, fill
@@ -30,9 +31,13 @@ from minidl.parallel.sharded.flat_group import cut, shape_of
 from minidl.parallel.sharded.scattered_gradients import ScatteredGradients
 from minidl.parallel.sharded.shares import Shares, shares_of
 from minidl.parallel.sharded.units import GroupSpec, Unit, groups_by_unit, parameters_of, units_of
+from minidl.parallel.spatial.division import Division, divide, division_of, grid_of, tiled_parameters
+from minidl.parallel.spatial.samples import tiles_of
+from minidl.parallel.spatial.tiles import Tile
 from minidl.parallel.tensor.layouts import Layout, layout_of, split_layers
 from minidl.parallel.tensor.linear import ColumnLinear
 from minidl.parallel.tensor.loss import vocabulary_cross_entropy
+from minidl.parallel.tensor.on_tiles import SHARDED_ON_TILES
 from minidl.parallel.tensor.sharded_features import sharded_layers
 
 AXES = ("dp", "pp", "tp")
@@ -67,9 +72,10 @@ def keyword_only(kind: type[_T]) -> type[_T]:
 @keyword_only
 @dataclass(frozen=True, kw_only=True)
 class Hybrid(Pipeline):
-    """`dp` replicas of a pipeline of `pp` stages, each of which `tp` nodes compute together.
+    """`dp` replicas of a pipeline of `pp` stages, each of which `tp` nodes, or `spatial` ones, compute together.
 
         along "tp"  every layer is sharded: two all-reduces per layer
+        along "spatial"  each node has a tile of every image: neighbours exchange halos; an all-reduce of gradients
         along "pp"  activations and their gradients pass between stages, micro-batch by micro-batch
         along "dp"  gradients are all-reduced, once per minibatch; or, with `shard`, reduce-scattered
 
@@ -77,6 +83,11 @@ class Hybrid(Pipeline):
         dp        replicas, which share each minibatch; default: as many as the nodes suffice for
         pp        stages of the pipeline
         tp        nodes that share each layer
+        spatial   tiles into which the pixels of every image are divided: a number of slabs of rows, or rows x columns,
+                  such as (2, 4) or "2x4". Convolutions, poolings, batch norms and dropout work on tiles; before the
+                  first stage that cannot, such as a linear layer or maps of fewer pixels than nodes, the maps are
+                  gathered, and from there on each node computes the same. A node reads its tile of the samples only.
+                  With tp too, convolutions are divided by both; LeNet's and ResNet's are, for instance
         layout    how each layer is sharded: `{name: ColumnLinear, ...}`, default: the model's. `split_layers` says
                   what to do with widths that are not a multiple of tp. A Dropout or batch norm of sharded features or
                   channels, between a Column layer and its Row layer, becomes a ShardedDropout or ShardedBatchNorm; a
@@ -86,6 +97,9 @@ class Hybrid(Pipeline):
         sequence  True: between sharded layers, each node along "tp" has a slice of the positions: norms and dropout
                   are computed once instead of tp times, for the same number of words in messages; a quarter more
                   with recompute="selective", which keeps slices alone, so that activations are divided by tp
+        sample_slices  True: one weird trick, for AlexNet, VGG16 and LeNet. Each node along "tp" computes the
+                  convolutions of a slice of the samples, and a share of each linear layer for all of them; where a
+                  micro-batch has fewer samples than nodes, some have none
         shard     what the nodes along "dp" share out among them instead of keeping copies, as in `Sharded(stage=)`
                       1     the optimizer's state
                       2     ... and the gradients
@@ -115,7 +129,8 @@ class Hybrid(Pipeline):
 
     References
         Narayanan et al. (arXiv:2104.04473), section 3; Korthikanti et al. (arXiv:2205.05198), section 4.2; Rajbhandari
-        et al. (arXiv:1910.02054), section 5, for shard.
+        et al. (arXiv:1910.02054), section 5, for shard; Dryden et al. (arXiv:1903.06681) for spatial;
+        Krizhevsky (arXiv:1404.5997) for sample_slices.
     """
 
     stages: int = field(default=1, init=False, repr=False)
@@ -123,10 +138,13 @@ class Hybrid(Pipeline):
     dp: int | None = None
     pp: int = 1
     tp: int = 1
+    spatial: int | str | tuple[int, int] = 1
     layout: Layout | None = None
     sequence: bool = False
+    sample_slices: bool = False
     shard: int | None = None
     axes: Sequence[str] = AXES
+    _division: Division | None = field(default=None, init=False, repr=False)  # how the grid divides the model
     setting_of_stages: ClassVar[str] = "pp"
 
     def __post_init__(self) -> None:
@@ -135,30 +153,53 @@ class Hybrid(Pipeline):
             if value is not None:
                 value = whole_number(f"Hybrid: {name}", value, at_least=1)
             object.__setattr__(self, own, value)
+        grid_of("Hybrid: spatial", self.spatial)
         flag("Hybrid: sequence", self.sequence)
+        if flag("Hybrid: sample_slices", self.sample_slices) and self.layout is not None:
+            raise ValueError(
+                "Hybrid: sample_slices=True chooses the layout: leave out layout, or leave out sample_slices"
+            )
+        if self.sequence and self.sample_slices:
+            raise ValueError(
+                "Hybrid: slices are of positions or of samples: leave out sequence, or leave out sample_slices"
+            )
+        if self.sample_slices and self._tiles > 1:
+            raise ValueError(
+                f"Hybrid: nodes divide the pixels of a convolution, spatial={self.spatial}, or the samples: leave out "
+                "spatial, or leave out sample_slices"
+            )
         if self.shard is not None:
             object.__setattr__(self, "shard", whole_number("Hybrid: shard", self.shard, at_least=1, at_most=3))
             one_of("Hybrid: with shard, algorithm", self.algorithm, ("auto", "ordered"))
         object.__setattr__(self, "axes", in_any_order("Hybrid: axes", self.axes, AXES))
         super().__post_init__()
 
+    @property
+    def _grid(self) -> tuple[int, int]:
+        return grid_of("Hybrid: spatial", self.spatial)
+
+    @property
+    def _tiles(self) -> int:
+        return prod(self._grid)
+
     def plan(self, job: Job, nodes: int) -> ParallelPlan:
-        dp = self.dp or max(nodes // (self.pp * self.tp), 1)
-        needed = dp * self.pp * self.tp
-        if needed != nodes:
-            raise ValueError(f"Hybrid: dp={dp}, pp={self.pp}, tp={self.tp} need {needed} nodes, got {nodes}")
+        together = self.pp * self.tp * self._tiles
+        dp = self.dp or max(nodes // together, 1)
+        if dp * together != nodes:
+            spatial = f", spatial={self.spatial}" if self._tiles > 1 else ""
+            raise ValueError(
+                f"Hybrid: dp={dp}, pp={self.pp}, tp={self.tp}{spatial} need {dp * together} nodes, got {nodes}"
+            )
         made = super().plan(job, dp * self.pp)
-        return replace(made, tp=self.tp, shard=self.shard, axes=(*self.axes, "spatial"))
+        return replace(made, tp=self.tp, spatial=self._tiles, shard=self.shard, axes=(*self.axes, "spatial"))
 
     def check(self, job: Job, nodes: int) -> None:
         super().check(job, nodes)
         if self.shard is not None:
             self._check_sharing(self.plan(job, nodes))
+        division = self._divided(job) if self._tiles > 1 else None
         if self.tp > 1:
-            if self.layout is None:
-                job.build_held(partial(self._nothing_of_the_split, job))
-            else:
-                self._sharded_layers(job)
+            job.build_held(partial(self._complete(job)._nothing_of_the_split, job, division))
             if self.sequence and self.layout is None:  # a GPT, whose samples are rows of positions
                 self._check_positions(job)
 
@@ -199,12 +240,22 @@ class Hybrid(Pipeline):
 
     def prepared(self, job: Job, nodes: int) -> Self:
         """Add the best cuts, and to the layout the dropouts and batch norms of sharded features."""
-        strategy = super().prepared(job, nodes)
-        if self.tp > 1 and self.layout is not None:
-            strategy = replace(strategy, layout={**self.layout, **self._sharded_layers(job)})
+        strategy = super().prepared(job, nodes)._complete(job)
+        if self._tiles > 1:
+            object.__setattr__(strategy, "_division", self._divided(job))
         if self.shard is not None:
             job.build_held(partial(strategy._check_enough_weights, job, self.plan(job, nodes).dp))
         return strategy
+
+    def _divided(self, job: Job) -> Division:
+        """How the grid divides the model. ValueError if it cannot."""
+        return division_of(job.build_held(lambda model: ()), job.first_samples(1).shape[1:], self._grid)
+
+    def _complete(self, job: Job) -> Self:
+        """With the dropouts and batch norms of sharded features in a layout that was given."""
+        if self.tp == 1 or self.layout is None:
+            return self
+        return replace(self, layout={**self.layout, **self._sharded_layers(job)})
 
     def _sharded_layers(self, job: Job) -> Layout:
         """The sharded dropouts and batch norms that the layout lacks. ValueError if it does not fit the model."""
@@ -213,24 +264,35 @@ class Hybrid(Pipeline):
         return {} if self.layout is None else sharded_layers(whole, divided, job.first_samples(1))
 
     def _split(self, job: Job, model: Module, comm: Any) -> Module:
-        layout = layout_of(model, self.sequence) if self.layout is None else self.layout
+        layout = layout_of(model, self.sequence, self.sample_slices) if self.layout is None else self.layout
         split_layers(model, comm, layout)
         if job.loss is not classification_loss:  # it reads whole logits
             for head in _heads(model):
                 head.gather = "always"
         return model
 
-    def _nothing_of_the_split(self, job: Job, model: Module) -> tuple[()]:
+    def _nothing_of_the_split(self, job: Job, division: Division | None, model: Module) -> tuple[()]:
         self._split(job, model, RankAndSize(0, self.tp))
+        self._work_on_tiles(model, RankAndSize(0, self._tiles), division)
         return ()
+
+    def _work_on_tiles(self, model: Module, comm: Any, division: Division | None) -> None:
+        if division is not None:
+            divide(model, Tile(comm, self._grid), division, SHARDED_ON_TILES)
 
     def partition(self, job: Job, mesh: Mesh[Communicator], model: Module) -> list[Stage]:
         if self.tp > 1:
             self._split(job, model, mesh["tp"])
+        self._work_on_tiles(model, mesh["spatial"], self._division)
         if self.shard == 3:
             for spec in self.shared_groups(model, mesh.coordinates["pp"]):
                 cut(spec.parameters, mesh["dp"])
         return super().partition(job, mesh, model)
+
+    def samples(self, dataset: Dataset, mesh: Mesh[Communicator] | None) -> Dataset:
+        if self._tiles == 1 or mesh is None:
+            return dataset
+        return tiles_of(dataset, Tile(mesh["spatial"], self._grid))
 
     # Sharing out among the replicas
 
@@ -295,13 +357,21 @@ class Hybrid(Pipeline):
         return session.job.loss
 
     def update(self, session: Session) -> None:
-        """Update; with `sequence`, first sum the gradients of unsharded parameters, since each rank has a term."""
-        if self.sequence and self.tp > 1:
+        """Update; first sum the gradients of which each rank has a term: with slices, of unsharded parameters; with
+        `spatial`, of the parameters that work on tiles."""
+        if (self.sequence or self.sample_slices) and self.tp > 1:
             own = [p for p in session.partition.trained if p.grad is not None]
             whole = [p for p in own if (p.shard.of if isinstance(p.shard, FlatShard) else p.shard) is None]
-            if whole:
-                set_gradient(whole, session.mesh["tp"].all_reduce(gradient(whole)))
+            self._sum_gradients(whole, session.mesh["tp"])
+        if self._division is not None:
+            slices, tiled = session.partition.slices, tiled_parameters(session.model, self._division)
+            own = [p if slices is None else slices[p] for p in tiled]
+            self._sum_gradients([p for p in own if p.grad is not None], session.mesh["spatial"])
         super().update(session)
+
+    def _sum_gradients(self, parameters: list[Parameter], comm: Communicator) -> None:
+        if parameters:
+            set_gradient(parameters, comm.all_reduce(gradient(parameters), algorithm=self.algorithm))
 
 
 def _heads(model: Module) -> list[ColumnLinear]:

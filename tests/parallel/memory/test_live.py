@@ -11,7 +11,7 @@ from minidl import functional as F
 from minidl.data import Dataset, Splits
 from minidl.parallel import Hybrid, Pipeline, Serial, Sharded, Synchronous
 from minidl.parallel.memory import live, predicted
-from minidl.parallel.tensor import ColumnLinear, RowLinear
+from minidl.parallel.tensor import ColumnConv2d, ColumnLinear, GridConv2d, RowLinear
 from tests.parallel.jobs import blobs, small_job
 from tests.tiers import exhaustively
 
@@ -64,6 +64,8 @@ MODELS = {
 }
 OPTIMIZERS = {"lenet": partial(optim.SGD, lr=0.1), "resnet": partial(optim.SGD, lr=0.1, momentum=0.9)}
 PIPELINED, ANY = ("mlp", "lenet", "resnet", "gpt"), tuple(MODELS)
+GRIDS = {"conv1": ColumnConv2d, "layer*.conv?": GridConv2d, "layer*.downsample.0": GridConv2d}
+GRIDS |= {"fc": RowLinear}
 # With overlap, what has arrived of the buckets and weights that travel depends on the network; predicted counts what
 # may have. In models as small as these a bucket is most of the model.
 STRATEGIES = {
@@ -82,6 +84,8 @@ STRATEGIES = {
     "tp": (Hybrid(tp=2), 2, ("lenet", "gpt")),
     "tp, layout": (Hybrid(tp=2, layout={"0": ColumnLinear, "4": RowLinear}), 2, ("norm",)),
     "sequence": (Hybrid(tp=2, sequence=True), 2, ("gpt",)),
+    "sample slices": (Hybrid(tp=2, sample_slices=True), 2, ("lenet",)),
+    "grids": (Hybrid(tp=4, layout=GRIDS), 4, ("resnet",)),
     "pp, tp": (Hybrid(pp=2, tp=2, micro_batches=3), 4, ("gpt",)),
     "pp, stage 2": (Hybrid(dp=2, pp=2, shard=2, micro_batches=3, overlap=False), 4, ("mlp", "gpt")),
     "tp, stage 3": (Hybrid(dp=2, tp=2, shard=3, overlap=False), 4, ("lenet", "gpt")),
@@ -129,6 +133,15 @@ def test_the_largest_minibatch_counts_also_where_a_second_whole_one_is_in_the_ne
 
 
 # ---- what counts ----
+
+
+def test_of_tiles_a_node_keeps_its_own_and_their_halos():
+    """Their halos, which a convolution keeps for its weight, are a few percent; their copies in frames are not kept."""
+    job = replace(job_of("resnet"), data=partial(numbers, 1, 33, 35))
+    alone, *tiles = (live(job, Hybrid(dp=1, spatial=slabs), slabs)[-1].by_component for slabs in (1, 2, 4))
+    for rows, own in zip((16, 8), tiles, strict=True):  # of 33, in the last slab
+        assert own | {"activations": 0} == alone | {"activations": 0}
+        assert rows / 33 < own["activations"] / alone["activations"] < 1.05 * rows / 33
 
 
 @pytest.mark.parametrize("strategy", [Synchronous(), Sharded(2), Sharded(3), Pipeline(2, micro_batches=3)])

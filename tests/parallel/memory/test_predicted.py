@@ -130,6 +130,7 @@ def test_what_cannot_be_predicted_is_refused_in_a_sentence():
         (Pipeline(stages=2, schedule="pipedream"), "choose another schedule, such as 1f1b"),
         (Pipeline(stages=2, micro_batches=2, cuts="seconds"), 'use cuts="flops", or give the cuts'),
         (Hybrid(shard=3), "give dp=2 or more"),
+        (Hybrid(spatial=2), "leave out spatial, or measure a run with parallel.memory.live"),
     ):
         nodes = 1 if isinstance(strategy, (Serial, Hybrid)) else 2
         with pytest.raises(ValueError, match=sentence.replace("(", r"\(")):

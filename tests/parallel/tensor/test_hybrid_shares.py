@@ -3,6 +3,7 @@
 import tracemalloc
 from dataclasses import dataclass, replace
 from functools import partial
+from math import prod
 
 import numpy as np
 import pytest
@@ -11,10 +12,14 @@ from minidl import cluster, nn, optim, parallel
 from minidl.data import Dataset, Splits
 from minidl.nn.shard import FlatShard, Shard
 from minidl.parallel import Hybrid, Job, Serial, Sharded
+from minidl.parallel.spatial.division import grid_of
+from minidl.parallel.tensor import ColumnConv2d, GridConv2d, RowLinear
 from tests.parallel.jobs import blobs, decay, small_job, two_groups, weights
 from tests.parallel.pipeline.models import CASES, Cut
 from tests.parallel.sharded.test_sharded import traced_bytes
+from tests.parallel.spatial import test_division as tiles
 from tests.parallel.tensor.test_hybrid import Restored, hybrid, mlp
+from tests.parallel.tensor.test_one_weird_trick import ALEXNET
 from tests.parallel.test_split_models import JOBS
 from tests.tiers import exhaustively
 
@@ -37,7 +42,7 @@ ONE_EPOCH = replace(JOB, epochs=1)
 
 
 def nodes_of(strategy):
-    return strategy.dp * strategy.pp * strategy.tp
+    return strategy.dp * strategy.pp * strategy.tp * prod(grid_of("spatial", strategy.spatial))
 
 
 def assert_as_without(job, strategy, tolerance=None, shards=SHARDS):
@@ -87,6 +92,41 @@ FIRST = ["a weight of three stages", "tensors that no stage uses", "last stage f
 def test_models_that_are_hard_to_cut_end_with_the_same_bits(name):
     kind = "zb-h1" if len(name) % 2 else "1f1b"  # either for about half of them
     assert_as_without(replace(CASES[name], epochs=1), hybrid(2, 2, 1, schedule=kind, recompute="frozen" in name))
+
+
+GRIDS = {"conv1": ColumnConv2d, "layer*.conv?": GridConv2d, "layer*.downsample.0": GridConv2d, "fc": RowLinear}
+
+
+@pytest.mark.parametrize(
+    ("model", "settings"),
+    [
+        ("ResNet", {"spatial": (2, 1)}),
+        ("LeNet", {"spatial": "2x2", "recompute": True, "overlap": True}),
+        *exhaustively(
+            ("ResNet", {"spatial": (2, 2), "recompute": True}),
+            ("mixed", {"spatial": 3, "pp": 2, "overlap": True}),
+            ("LeNet", {"spatial": 2, "tp": 2}),
+            ("ResNet", {"spatial": 2, "tp": 2, "layout": GRIDS}),
+        ),
+        ("ResNet", {"tp": 2, "layout": GRIDS}),
+    ],
+    ids=str,
+)
+def test_where_nodes_have_tiles_or_shares_of_channels_every_stage_ends_with_the_same_bits(model, settings):
+    job = replace(tiles.JOBS[model], clip_norm=None, epochs=1)
+    assert_as_without(job, Hybrid(**({"dp": 2, "micro_batches": 2} | settings)))
+
+
+def test_where_nodes_have_slices_of_samples_every_stage_ends_with_the_same_bits():
+    assert_as_without(replace(ALEXNET, clip_norm=None, epochs=1), hybrid(2, 1, 3, sample_slices=True))
+
+
+def test_a_checkpoint_of_tiles_that_are_shared_out_continues_on_one_node(tmp_path):
+    job, one = tiles.JOBS["LeNet"], Serial(shards=2)
+    truth = parallel.train(job, one, on="simulation")
+    parallel.train(replace(job, epochs=1), Hybrid(spatial="2x2", shard=3), 8, "simulation", folder=tmp_path)
+    resumed = parallel.train(job, one, on="simulation", resume=tmp_path / "checkpoint.npz")
+    assert np.abs(weights(resumed) - weights(truth)).max() < 1e-10
 
 
 class Product(Cut):
@@ -139,6 +179,8 @@ def test_weights_in_16_bits_with_masters_end_with_the_same_bits(precision):
     job = replace(ONE_EPOCH, model=lambda: gpt().float(), precision=precision)
     for dims in ((2, 1, 1), (2, 2, 1)):  # embedding and head are one weight: in two units of a node, on two nodes
         assert_as_without(job, hybrid(*dims, recompute="selective"))
+    on_tiles = replace(tiles.JOBS["ResNet"], model=lambda: tiles.resnet().float(), precision=precision, epochs=1)
+    assert_as_without(replace(on_tiles, clip_norm=None), Hybrid(dp=2, spatial=2))
 
 
 # ---- checkpoints ----
