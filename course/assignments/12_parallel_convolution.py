@@ -18,11 +18,11 @@ import numpy as np
 from course.checks import parallel_convolution as check
 
 # %% [markdown]
-# A convolution has an input x of N samples, C channels, H rows and W columns, an array of shape (N, C, H, W). Its weights
-# w have the shape (F, C, K, K): F filters, each with a kernel of K rows and K columns. The input is padded with
-# `padding` rows and columns of zeros on all four sides. The kernel moves on by `stride` rows or columns. So the output y
-# has the shape (N, F, OH, OW), with OH = `output_size(H, K, stride, padding)`. Its row i is computed from K rows of the
-# input: rows i · stride - padding to i · stride - padding + K - 1. Those below 0 or above H - 1 are rows of zeros.
+# A convolution has an input x of N samples, C channels, H rows and W columns, an array of shape (N, C, H, W). Its
+# weights w have the shape (F, C, K, K): F filters, each with a kernel of K rows and K columns. The input is padded with
+# `padding` rows and columns of zeros on all four sides. The kernel moves on by `stride` rows or columns. So the output
+# y has the shape (N, F, OH, OW), with OH = `output_size(H, K, stride, padding)`. Its row i is computed from K rows of
+# the input: rows i · stride - padding to i · stride - padding + K - 1. Those below 0 or above H - 1 are rows of zeros.
 #
 # p ranks divide n rows (or columns, channels, filters) as `np.array_split` does: rank i has those from `start` to
 # `stop` - 1, with `start, stop = span(n, p, i)`. The rows of the input and those of the output are divided in this way,
@@ -113,7 +113,8 @@ def bytes_of_a_cut(sizes, kernel, stride, padding, cut):
     N, C, H, W, F = sizes
     kind, *grid = cut
     if kind == "channels":
-        words = (grid[0] - 1) * N * F * output_size(H, kernel, stride, padding) * output_size(W, kernel, stride, padding)
+        OH, OW = (output_size(n, kernel, stride, padding) for n in (H, W))
+        words = (grid[0] - 1) * N * F * OH * OW
         return 4 * words, 4 * words
     if kind == "filters":
         words = (grid[0] - 1) * N * C * H * W
@@ -128,11 +129,12 @@ def bytes_of_a_cut(sizes, kernel, stride, padding, cut):
             yield max(end - start, 0), max(min(end, own[1]) - max(start, own[0]), 0)
 
     h, w = grid
-    halo = N * C * sum(
+    pixels = sum(
         rows * columns - own_rows * own_columns
         for rows, own_rows in lines(H, h)
         for columns, own_columns in lines(W, w)
     )
+    halo = N * C * pixels
     return 4 * halo, 4 * (halo + 2 * (h * w - 1) * (F * C * kernel**2 + F))
     ### END SOLUTION
 
@@ -190,7 +192,7 @@ def halo_exchange(comm, x, grid, size, kernel, stride, padding):
     Messages: comm.send, recv, sendrecv, isend and irecv only. A rank sends at most one message to each of the up to
         four ranks above, below, left and right of it, and none to others. It receives at most N C (a m + n b)
         numbers: a rows and b columns of its patch, inside the image, belong to other rows and columns of the grid; m
-        is the number of columns of x, and n that of rows of the patch.
+        and n are the columns and the rows of its patch, or of x if that has more.
     Time: messages may be long, so that comm.send waits until the receiver takes them. However many ranks there are, at
         most four messages are sent one after the other on slabs, and at most eight on a grid.
 
@@ -283,11 +285,11 @@ def weight_gradient(comm, patch, w, g, H, W, stride, padding):
         most one to rank i + 1, with the gradients of those pixels of the patch that belong to this rank: N C W words
         for each of their rows. Columns outside the image are not sent. Other communication is not allowed.
 
-    Example: on one rank, gx is patch_gradient(patch, w, g, stride) without the padding, gw is weights_gradient(patch, g,
-        K, stride), and gb is g.sum(axis=(0, 2, 3)).
+    Example: on one rank, gx is patch_gradient(patch, w, g, stride) without the padding, gw is weights_gradient(patch,
+        g, K, stride), and gb is g.sum(axis=(0, 2, 3)).
     """
     ### BEGIN SOLUTION
-    F, C, K, _ = w.shape
+    F, _, K, _ = w.shape
     p, i = comm.size, comm.rank
 
     def needed(k):
@@ -395,14 +397,14 @@ check.stationary_x(
 
 # %% [markdown] manual="which_division" points=2
 # The halo of slabs grows with the width of the image and the channels, and the other two divisions with all pixels. On
-# four slabs, the first layer sends 2 · 3 rows of 224 · 64 numbers for each sample, 86 016, and again in the backward; its
-# 36 928 weights are summed once a step, 221 568 numbers. By channels or filters 9.6 million numbers are sent for each
-# sample, forward and backward each. So the first layer is divided into slabs or tiles, with one sample and with 32 (1
-# point).
+# four slabs, the first layer sends 2 · 3 rows of 224 · 64 numbers for each sample, 86 016, and again in the backward;
+# its 36 928 weights are summed once a step, 221 568 numbers. By channels or filters 9.6 million numbers are sent for
+# each sample, forward and backward each. So the first layer is divided into slabs or tiles, with one sample and with 32
+# (1 point).
 #
 # In the last layer, the 2.4 million weights of slabs are summed, 14 million numbers a step, whatever the number of
-# samples is. By channels or filters 75 264 numbers are sent for each sample, forward and backward each: 150 528 with one
-# sample, 4.8 million with 32. So it is divided by channels or filters; from 132 samples on, slabs would send less,
-# but seven rows on four ranks are divided badly. A kernel of 1 x 1 with stride 1 has no halo: the forward of slabs sends
-# nothing, and there is a ninth of the weights to be summed. That favours slabs, where the image has enough rows (1
-# point).
+# samples is. By channels or filters 75 264 numbers are sent for each sample, forward and backward each: 150 528 with
+# one sample, 4.8 million with 32. So it is divided by channels or filters; from 132 samples on, slabs would send less,
+# but seven rows on four ranks are divided badly. A kernel of 1 x 1 with stride 1 has no halo: the forward of slabs
+# sends nothing, and there is a ninth of the weights to be summed. That favours slabs, where the image has enough rows
+# (1 point).

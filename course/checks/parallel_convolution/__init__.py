@@ -18,12 +18,12 @@ __all__ = ["bytes_of_a_cut", "chapter", "halo_exchange", "hint", "stationary_x",
 @chapter.exercise(
     points=4,
     hints=[
-        "Which rows of the image does a rank need whose rows of y are `first` to `stop` - 1? Row `first` begins with row "
-        "first · stride - padding. Where does the window of row stop - 1 end?",
-        "Cut off what is outside the image: start = max(..., 0), end = min(..., H). How many of these rows does the rank "
-        "have, of those from span(H, h, i)? The columns are counted in the same way.",
-        "A rank needs (rows needed) · (columns needed) pixels, and has (rows that it needs and has) · (columns that it "
-        "needs and has). The difference contains the corners, each once. Add up all ranks.",
+        "Which rows of the image does a rank need whose rows of y are `first` to `stop` - 1? Row `first` begins with "
+        "row first · stride - padding. Where does the window of row stop - 1 end?",
+        "Cut off what is outside the image: start = max(..., 0), end = min(..., H). How many of these rows does the "
+        "rank have, of those from span(H, h, i)? The columns are counted in the same way.",
+        "A rank needs (rows needed) · (columns needed) pixels, and has (rows that it needs and has) · (columns that "
+        "it needs and has). The difference contains the corners, each once. Add up all ranks.",
         "Channels: n is the size of y, N F OH OW. Filters: n is the size of x. Each collective is (p - 1) n numbers. "
         "Only with tiles has every rank all weights, so only there are their gradients summed.",
     ],
@@ -81,15 +81,15 @@ def bytes_of_a_cut(
 @chapter.exercise(
     points=6,
     hints=[
-        "Write a function that says which rows the patch of rank k has: from first · stride - padding on, to (stop - 1) "
-        "· stride - padding + K - 1, where first, stop = span(OH, h, k). Then each rank knows what every neighbour "
-        "needs.",
-        "Send a neighbour the rows that are in its patch and in your tile; receive those that are in your patch and in "
-        "its tile. If there are none, neither of the two sends anything.",
-        "Start with a patch of zeros, and put in your own rows and what you receive, each at (row of the image) - (first "
-        "row of the patch). What is never put in stays zero: that is the padding.",
-        "For a grid do the same with the columns of the array that you have by now: it has the rows of the patch, and "
-        "the corners with them.",
+        "Write a function that says which rows the patch of rank k has: from first · stride - padding on, to (stop - "
+        "1) · stride - padding + K - 1, where first, stop = span(OH, h, k). Then each rank knows what every "
+        "neighbour needs.",
+        "Send a neighbour the rows that are in its patch and in your tile; receive those that are in your patch and "
+        "in its tile. If there are none, neither of the two sends anything.",
+        "Start with a patch of zeros, and put in your own rows and what you receive, each at (row of the image) - "
+        "(first row of the patch). What is never put in stays zero: that is the padding.",
+        "For a grid do the same with the columns of the array that you have by now: it has the rows of the patch, "
+        "and the corners with them.",
         "Call comm.isend for all neighbours first, then comm.recv for all, then .wait() for each isend: then nobody "
         "waits for somebody who waits for him. A slice is sent as a copy: np.ascontiguousarray(...).",
     ],
@@ -143,13 +143,13 @@ def halo_exchange(
 @chapter.exercise(
     points=5,
     hints=[
-        "Each rank has different pixels, so its gw and gb are terms of the sums over all pixels. The patch has the halo "
-        "already: weights_gradient(patch, g, K, stride) is this rank's term.",
+        "Each rank has different pixels, so its gw and gb are terms of the sums over all pixels. The patch has the "
+        "halo already: weights_gradient(patch, g, K, stride) is this rank's term.",
         "gw and gb fit in one vector: np.concatenate([gw.ravel(), gb]), then one comm.all_reduce.",
-        "patch_gradient(patch, w, g, stride) has the rows of the patch. Its columns from `padding` to `padding` + W - 1 "
-        "are those of the image. Which of its rows are yours, and which are a neighbour's?",
-        "As in exercise 2, the other way round: send a neighbour the gradients of the rows that are in your patch and in "
-        "its slab; add what it sends to the gradients of your own rows.",
+        "patch_gradient(patch, w, g, stride) has the rows of the patch. Its columns from `padding` to `padding` + W "
+        "- 1 are those of the image. Which of its rows are yours, and which are a neighbour's?",
+        "As in exercise 2, the other way round: send a neighbour the gradients of the rows that are in your patch "
+        "and in its slab; add what it sends to the gradients of your own rows.",
         "If (W + 2 padding - K) is not divisible by the stride, the last columns of the image are in no window: the "
         "patch ends before them, and their gradient is zero. Begin with gx = np.zeros((N, C, own rows, W)).",
     ],
@@ -159,7 +159,7 @@ def weight_gradient(
     part: Part,
     *,
     cases: Sequence[slab_gradients.Case] = (
-        (2, 2, 1, 6, 5, 3, 3, 1, 1),
+        (2, 3, 1, 6, 5, 4, 3, 1, 1),
         (3, 1, 2, 10, 6, 4, 3, 1, 1),
         (2, 2, 3, 11, 5, 2, 5, 1, 2),
         (3, 1, 2, 17, 8, 3, 3, 2, 1),
@@ -196,8 +196,8 @@ def weight_gradient(
     hints=[
         "np.pad(x, ((0, 0), (0, 0), (padding, padding), (padding, padding))) pads x; then convolve gives this rank's "
         "partial sum of all of y.",
-        "comm.reduce_scatter divides the first axis, which is that of the samples in y. np.moveaxis(y, 1, 0) brings the "
-        "filters there, and np.moveaxis(result, 0, 1) brings them back.",
+        "comm.reduce_scatter divides the first axis, which is that of the samples in y. np.moveaxis(y, 1, 0) brings "
+        "the filters there, and np.moveaxis(result, 0, 1) brings them back.",
         "The bias is the same on all ranks: when is it to be added so that it counts once? Which of its elements "
         "belong to this rank's channels of y?",
     ],

@@ -13,7 +13,7 @@ from minidl import Tensor
 from minidl import functional as F
 from minidl.random import Purpose, stream
 
-Case = tuple[int, int, int, int, int, int, int, int, int]
+Case = tuple[int, ...]
 """(p, N, C, F, H, W, K, stride, padding)"""
 
 CAUSES = {

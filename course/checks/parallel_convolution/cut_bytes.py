@@ -10,10 +10,10 @@ import numpy as np
 from course.checks.parallel_convolution.tiles_of_images import lines, output_size
 from course.judging import Wrong, expect
 
-Tiles = tuple[int, int, int, int, int, int, int, int, int, int]
+Tiles = tuple[int, ...]
 """(N, C, H, W, F, K, stride, padding, h, w)"""
 
-Group = tuple[int, int, int, int, int, int, int, int, int]
+Group = tuple[int, ...]
 """(N, C, H, W, F, K, stride, padding, p)"""
 
 NAMES = ("forward", "backward")
@@ -24,7 +24,7 @@ def halo(case: Tiles, *, corners: int = 1) -> int:
     N, C, H, W, _, K, stride, padding, h, w = case
     rows, columns = lines(H, h, K, stride, padding), lines(W, w, K, stride, padding)
     pixels = sum(
-        (r.count - r.own) * c.own + r.own * (c.count - c.own) + corners * (r.count - r.own) * (c.count - c.own)
+        (r.needed - r.own) * c.own + r.own * (c.needed - c.own) + corners * (r.needed - r.own) * (c.needed - c.own)
         for r in rows
         for c in columns
     )
@@ -42,36 +42,40 @@ def mistaken_halos(case: Tiles) -> dict[str, float]:
     N, C, H, W, F, K, stride, padding, h, w = case
     right = halo(case)
     OW = output_size(W, K, stride, padding)
-    found: dict[str, float] = {
-        "These are numbers: each has 4 bytes.": right,
-        "Numbers have 4 bytes here, not 8.": 8 * right,
+    rows, columns = lines(H, h, K, stride, padding), lines(W, w, K, stride, padding)
+    padded = sum(
+        (r.needs[1] - r.needs[0]) * (c.needs[1] - c.needs[0]) - r.own * c.own for r in rows for c in columns
+    )
+    known: dict[str, float] = {
+        "Zeros of the padding are not sent: a rank gets pixels of the image only.": 4 * N * C * padded,
         "The corners are missing: a rank needs the whole rectangle.": 4 * halo(case, corners=0),
         "The corners count once: they belong to one rank each.": 4 * halo(case, corners=2),
+        "This is the whole image for each rank: a halo has the missing pixels only.": 4 * (h * w - 1) * N * C * H * W,
+    }
+    if w == 1:
+        line = 4 * N * C * W
+        known |= {
+            "The first and the last slab have one border each: there are h - 1 borders.": line * h * 2 * (K // 2),
+            "K - stride rows across each border are right only if a border of the output lies where one of the input "
+            "does: take the first and the last row of each rank.": line * (h - 1) * max(K - stride, 0),
+            "A rank needs the rows that it uses, not K for every row of y: windows overlap.": line
+            * sum(K * ((r.needs[1] - r.needs[0] - K) // stride + 1) - r.own for r in rows),
+            "The rows of x have W columns, not those of y.": 4 * right * OW / W,
+            "Columns of the padding are zeros: nobody sends them.": 4 * right * (W + 2 * padding) / W,
+        }
+        if stride > 1:
+            known["The stride is missing: without it, K - 1 rows in all would cross a border."] = (
+                line * (h - 1) * (K - 1)
+            )
+    return known | {
+        "These are numbers: each has 4 bytes.": right,
+        "Numbers have 4 bytes here, not 8; and the halo is sent once in the forward.": 8 * right,
         "This is one sample's: there are N.": 4 * right / N,
         "The halo has the channels of x, not those of y.": 4 * right * F / C,
         "Across a border, rows are sent in both directions.": 2 * right,
-        "This is the whole image for each rank: a halo has the missing pixels only.": 4 * (h * w - 1) * N * C * H * W,
         "This is what a rank sends on the average: add up all ranks.": 4 * right / (h * w),
         "The pair is (forward, backward), in this order.": 4 * (right + of_weights(case)),
     }
-    if w == 1:
-        column = N * C * W * 4
-        row = [(each.needs[1] - each.needs[0], each.own) for each in lines(H, h, K, stride, padding)]
-        found |= {
-            "The stride is missing: without it, K - 1 rows in all would cross a border.": column * (h - 1) * (K - 1),
-            "The first and the last slab have one border each: there are h - 1 borders.": column * h * 2 * (K // 2),
-            "floor(K / 2) rows in each direction are right only if output rows are divided as the input's: for stride "
-            "1, an odd kernel and padding floor(K / 2).": column * (h - 1) * 2 * (K // 2),
-            "K - stride rows across each border are right only if a border of the output lies where one of the input "
-            "does: take the first and the last row of each rank.": column * (h - 1) * max(K - stride, 0),
-            "Rows of the padding are zeros: nobody sends them.": column * sum(count - own for count, own in row),
-            "The rows of x have W columns, not those of y.": 4 * right * OW / W,
-            "Columns of the padding are zeros: nobody sends them.": 4 * right * (W + 2 * padding) / W,
-            "A rank needs the rows that it uses, not K for every row of y: windows overlap.": column
-            * sum(K * (each.needs[1] - each.needs[0] - K + stride) // stride - each.own
-                  for each in lines(H, h, K, stride, padding)),
-        }  # fmt: skip
-    return found
 
 
 def mistaken_backwards(case: Tiles) -> dict[str, float]:
@@ -106,7 +110,7 @@ def group_words(case: Group, kind: str) -> int:
 
 
 def mistaken_groups(case: Group, kind: str, which: int) -> dict[str, float]:
-    N, C, H, W, F, K, stride, padding, p = case
+    N, C, H, W, F, K, _, padding, p = case
     right, other = group_words(case, kind), group_words(case, {"filters": "channels", "channels": "filters"}[kind])
     found: dict[str, float] = {
         "These are numbers: each has 4 bytes.": right,

@@ -19,7 +19,7 @@ from minidl.random import Purpose, stream
 
 Array = NDArray[Any]
 
-Case = tuple[int, int, int, int, int, int, int, int, int]
+Case = tuple[int, ...]
 """(h, w, N, C, H, W, K, stride, padding)"""
 
 OWN_MESSAGES = {"send", "recv", "sendrecv", "isend", "irecv"}
@@ -146,6 +146,10 @@ def mistaken(one: Exchange, r: Lines, c: Lines) -> dict[str, Array]:
         ),
         "This is all of the image. Each rank returns its own patch.": image,
         "This is the tile as it was given, without a halo.": patch(image, r.has, c.has),
+        "The patch has the rows of the tile: those of the halo above and below are missing.": patch(
+            image, r.has, c.needs
+        ),
+        "A row and a column are missing: the last window has K of each, too.": want[:, :, :-1, :-1],
         "A row of the halo is missing below.": want[:, :, :-1],
         "A row of the halo is missing above.": want[:, :, 1:],
         "There is a row too many below.": patch(image, (r.needs[0], r.needs[1] + 1), c.needs),
@@ -169,7 +173,7 @@ def mistaken(one: Exchange, r: Lines, c: Lines) -> dict[str, Array]:
 
 def compare_messages(one: Exchange) -> None:
     """Raise Wrong unless the messages go to neighbours, one to each, with no more than their halos."""
-    h, w, N, C, *_ = one.case
+    _h, w, N, C, *_ = one.case
     for rank, (r, c) in enumerate(one.ranks):
         called, near = one.called(rank), one.neighbours(rank)
         others = [name for name in one.run.operations[rank] if name not in OWN_MESSAGES]
@@ -199,21 +203,22 @@ def compare_messages(one: Exchange) -> None:
             "or irecv.",
             "isend only begins to send: keep what it returns, and call .wait() of it.",
         )
-        a, b, m, n = r.count - r.own, c.count - c.own, c.has[1] - c.has[0], r.needs[1] - r.needs[0]
+        a, b = r.needed - r.own, c.needed - c.own
+        m, n = (max(each.has[1] - each.has[0], each.needs[1] - each.needs[0]) for each in (c, r))
         most, got = 8 * N * C * (a * m + n * b), one.run.received[rank]
         expect.true(
             got <= most,
-            f"{called}: received {got} bytes, expected at most {most}: {N * C} times {a} rows of {m} pixels and {b} "
-            f"columns of {n}, of 8 bytes each.",
+            f"{called}: received {got} bytes, expected at most {most}: {N * C} times {a} rows of at most {m} "
+            f"pixels and {b} columns of at most {n}, of 8 bytes each.",
             "Whole tiles are sent: a neighbour needs the pixels of its own patch only."
-            if got >= 8 * N * C * m * (r.has[1] - r.has[0]) > most
+            if got >= 8 * N * C * (c.has[1] - c.has[0]) * (r.has[1] - r.has[0]) > most
             else "Send each neighbour the rows or columns that its patch has of yours: compute its patch as your own.",
         )
         sources = [
             other for other, (rows, columns) in enumerate(one.ranks)
             if other != rank and overlaps(r.inside, rows.has) and overlaps(c.inside, columns.has)
         ]  # fmt: skip
-        missing = N * C * (r.count * c.count - r.own * c.own)
+        missing = N * C * (r.needed * c.needed - r.own * c.own)
         could_have_carried(one.run, f"{called}: the patch", rank, sources, 8 * missing)
 
 

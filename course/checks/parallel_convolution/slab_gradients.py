@@ -17,8 +17,10 @@ from minidl import Tensor
 from minidl import functional as F
 from minidl.random import Purpose, stream
 
-Case = tuple[int, int, int, int, int, int, int, int, int]
+Case = tuple[int, ...]
 """(p, N, C, H, W, F, K, stride, padding)"""
+
+NO_MEAN = "This is the right gradient divided by p. The ranks have different terms of one sum: it is no mean."
 
 MESSAGES = {"send", "recv", "sendrecv", "isend", "irecv"}
 
@@ -69,10 +71,7 @@ def slabs(answer: Answer, case: Case, seed: int) -> Divided:
                 "What comes from a neighbour is added to the gradient of these rows, not put in its place.": (
                     overwritten[:, :, start:stop]
                 ),
-                "This is the right gradient divided by p. The ranks have different terms of one sum: it is no mean.": gx[
-                    :, :, start:stop
-                ]
-                / p,
+                NO_MEAN: gx[:, :, start:stop] / p,
                 "The neighbours' gradients are added twice.": (2 * gx - part[0])[:, :, start:stop],
                 "The kernel is the wrong way round: patch_gradient does it right.": turned[:, :, start:stop],
                 "This is the gradient of the whole patch. Its halo belongs to the neighbours.": patch(
@@ -82,8 +81,7 @@ def slabs(answer: Answer, case: Case, seed: int) -> Divided:
             },
             "gw": {
                 "This is the sum over this rank's pixels: the other ranks have the rest.": part[1],
-                "This is the right gradient divided by p. The ranks have different terms of one sum: it is no mean.": gw
-                / p,
+                NO_MEAN: gw / p,
                 "The halo is missing: in the first and last windows of a slab there are pixels of the neighbours.": (
                     without_halo
                 ),
@@ -94,8 +92,7 @@ def slabs(answer: Answer, case: Case, seed: int) -> Divided:
             },
             "gb": {
                 "This is the sum over this rank's rows of y: the other ranks have the rest.": part[2],
-                "This is the right gradient divided by p. The ranks have different terms of one sum: it is no mean.": gb
-                / p,
+                NO_MEAN: gb / p,
                 "gb is added p times: sum it over the ranks once.": p * gb,
                 "gb is the sum over the samples, not the mean.": gb / N,
                 "gb is the sum over the pixels, too, not their mean.": gb / (OH * OW),

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 
 
-class Lines(NamedTuple):
+@dataclass(frozen=True)
+class Lines:
     """The rows, or the columns, of one rank.
 
     has     first line that it has of the input, and the one after its last
@@ -20,7 +21,7 @@ class Lines(NamedTuple):
     inside: tuple[int, int]
 
     @property
-    def count(self) -> int:
+    def needed(self) -> int:
         """The lines of the image that it needs."""
         return max(self.inside[1] - self.inside[0], 0)
 
