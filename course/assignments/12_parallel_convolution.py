@@ -283,7 +283,8 @@ def weight_gradient(comm, patch, w, g, H, W, stride, padding):
         shape (F,). The loss is a sum over all samples and pixels, so gradients are sums, too.
     Messages: one or two all-reduces, of F C K K + F words together. Besides, at most one message to rank i - 1 and at
         most one to rank i + 1, with the gradients of those pixels of the patch that belong to this rank: N C W words
-        for each of their rows. Columns outside the image are not sent. Other communication is not allowed.
+        for each of their rows. Columns outside the image are not sent. Messages may be long, so that comm.send waits
+        until the receiver takes them. Other communication is not allowed.
 
     Example: on one rank, gx is patch_gradient(patch, w, g, stride) without the padding, gw is weights_gradient(patch,
         g, K, stride), and gb is g.sum(axis=(0, 2, 3)).

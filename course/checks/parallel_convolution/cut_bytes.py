@@ -43,9 +43,7 @@ def mistaken_halos(case: Tiles) -> dict[str, float]:
     right = halo(case)
     OW = output_size(W, K, stride, padding)
     rows, columns = lines(H, h, K, stride, padding), lines(W, w, K, stride, padding)
-    padded = sum(
-        (r.needs[1] - r.needs[0]) * (c.needs[1] - c.needs[0]) - r.own * c.own for r in rows for c in columns
-    )
+    padded = sum((r.needs[1] - r.needs[0]) * (c.needs[1] - c.needs[0]) - r.own * c.own for r in rows for c in columns)
     known: dict[str, float] = {
         "Zeros of the padding are not sent: a rank gets pixels of the image only.": 4 * N * C * padded,
         "The corners are missing: a rank needs the whole rectangle.": 4 * halo(case, corners=0),

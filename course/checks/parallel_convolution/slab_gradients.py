@@ -44,11 +44,10 @@ def slabs(answer: Answer, case: Case, seed: int) -> Divided:
     g[:, 0] *= 1e-8
     gx, gw = gradients(x, w, g, stride, padding)
     gb, width = g.sum(axis=(0, 2, 3)), (OW - 1) * stride + K
+    around = ((0, 0), (0, 0), (padding, padding), (padding, padding))
     parts = []  # for each rank: the gradients from its rows of y alone
     for i in range(p):
-        start, stop = span(OH, p, i)
-        only = np.zeros_like(g)
-        only[:, :, start:stop] = g[:, :, start:stop]
+        only = kept(g, span(OH, p, i))
         parts.append((*gradients(x, w, only, stride, padding), only.sum(axis=(0, 2, 3))))
     without_halo = sum(
         gradients(kept(x, rows[i].has), w, kept(g, span(OH, p, i)), stride, padding)[1] for i in range(p)
@@ -58,6 +57,7 @@ def slabs(answer: Answer, case: Case, seed: int) -> Divided:
         start, stop = own.has
         part = parts[i]
         overwritten = part[0].copy()
+        padded = gradients(np.pad(x, around), w, kept(g, span(OH, p, i)), stride, 0)[0]
         for other in (i - 1, i + 1):
             if 0 <= other < p:
                 theirs = list(common(rows[other].inside, own.has))
@@ -74,9 +74,9 @@ def slabs(answer: Answer, case: Case, seed: int) -> Divided:
                 NO_MEAN: gx[:, :, start:stop] / p,
                 "The neighbours' gradients are added twice.": (2 * gx - part[0])[:, :, start:stop],
                 "The kernel is the wrong way round: patch_gradient does it right.": turned[:, :, start:stop],
-                "This is the gradient of the whole patch. Its halo belongs to the neighbours.": patch(
-                    part[0], own.needs, (-padding, width - padding)
-                ),
+                "This is the gradient of the whole patch. Its halo belongs to the neighbours.": padded[
+                    :, :, own.needs[0] + padding : own.needs[1] + padding, :width
+                ],
                 "This is whole gx. Each rank returns the gradient of its own rows.": gx,
             },
             "gw": {

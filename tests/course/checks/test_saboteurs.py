@@ -96,8 +96,8 @@ deadlock                    .............. .o.
 weights_to_stash            .............. .o.
 bubble                      xxx.......x... .o.
 bytes_of_a_cut              ..........x... .o.
-halo_exchange               xxxxx..xxxx... o..
-weight_gradient             xxxxx..x.xx... o..
+halo_exchange               xxxxx..x.xxx.. o..
+weight_gradient             xxxxx..x.xxx.. o..
 stationary_x                xxxxx..x.xx... o..
 memory_and_traffic          ..........x... .o.
 shard_optimizer             xxxx.x.xxxx... oo.

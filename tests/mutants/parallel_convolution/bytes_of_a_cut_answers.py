@@ -104,12 +104,9 @@ def bytes_of_a_cut(sizes, kernel, stride, padding, cut):
 
 -            first, last = span(OW, w, j)
 +            first, last = span(W, w, j)
-=== wrong: the window begins at the pixel :: slabs, backward :: forward: expected
+=== wrong: a halo row short :: slabs, tiles, backward :: forward: expected
 -            top = max(first * stride - padding, 0)
 -            bottom = min((last - 1) * stride - padding + kernel, H)
-+            top = max(first * stride, 0)
-+            bottom = min((last - 1) * stride + kernel, H)
-=== wrong: a halo row short :: slabs, tiles, backward :: forward: expected
 +            top = max(first * stride - padding, 0)
 +            bottom = min((last - 1) * stride - padding + kernel - 1, H)
 === wrong: rows and columns of the grid interchanged :: slabs, tiles, backward :: forward: expected
@@ -177,8 +174,8 @@ def bytes_of_a_cut(sizes, kernel, stride, padding, cut):
     def lines(n, q):
         size = output_size(n, kernel, stride, padding)
         for own, outputs in zip(np.array_split(range(n), q), np.array_split(range(size), q)):
-            inside = [i for o in (outputs[0], outputs[-1]) for i in range(o * stride - padding, o * stride - padding + kernel)]
-            yield set(map(int, own)), {i for i in range(min(inside), max(inside) + 1) if 0 <= i < n}
+            inside = range(outputs[0] * stride - padding, outputs[-1] * stride - padding + kernel)
+            yield set(map(int, own)), {i for i in inside if 0 <= i < n}
 
     total = 0
     for own_rows, rows in lines(H, p):

@@ -174,16 +174,16 @@ def weight_gradient(comm, patch, w, g, H, W, stride, padding):
     both = comm.reduce_scatter(both)
     both = np.concatenate(comm.all_gather(both))
     return [image[:, :, list(mine[i])], both[: w.size].reshape(w.shape), both[w.size :]]
-=== right: the library's convolution backwards
+=== right: row by row of the output
 def weight_gradient(comm, patch, w, g, H, W, stride, padding):
-    from minidl import Tensor
-    from minidl import functional as F
-    x, v, b = Tensor(patch, requires_grad=True), Tensor(w, requires_grad=True), Tensor(w[:, 0, 0, 0], requires_grad=True)
-    F.conv2d(x, v, b, stride=stride).backward(g)
-    sums = [v.grad.copy(), b.grad.copy()]
+    K, p, i = w.shape[2], comm.size, comm.rank
+    sums, whole = [np.zeros_like(w), np.einsum("nfhw->f", g)], np.zeros_like(patch)
+    for r in range(g.shape[2]):
+        window, row = np.s_[:, :, r * stride : r * stride + K], g[:, :, r : r + 1]
+        whole[window] += patch_gradient(patch[window], w, row, stride)
+        sums[0] += weights_gradient(patch[window], row, K, stride)
     for each in sums:
         comm.all_reduce(each)
-    K, p, i = w.shape[2], comm.size, comm.rank
     rows = [span(output_size(H, K, stride, padding), p, k) for k in range(p)]
     first = [a * stride - padding for a, _ in rows]
     last = [(b - 1) * stride - padding + K for _, b in rows]
@@ -194,7 +194,7 @@ def weight_gradient(comm, patch, w, g, H, W, stride, padding):
         width = min(part.shape[3], W)
         gx[:, :, start - begin : stop - begin, :width] += part[:, :, :, :width]
 
-    inside = x.grad[:, :, :, padding : padding + W]
+    inside = whole[:, :, :, padding : padding + W]
     low, high = max(begin, first[i]), min(end, last[i])
     put(inside[:, :, low - first[i] : max(high, low) - first[i]], low, max(low, high))
     pending = []
