@@ -149,11 +149,6 @@ def mistaken(one: Exchange, r: Lines, c: Lines) -> dict[str, Array]:
         "The patch has the rows of the tile: those of the halo above and below are missing.": patch(
             image, r.has, c.needs
         ),
-        "A row and a column are missing: the last window has K of each, too.": want[:, :, :-1, :-1],
-        "A row of the halo is missing below.": want[:, :, :-1],
-        "A row of the halo is missing above.": want[:, :, 1:],
-        "There is a row too many below.": patch(image, (r.needs[0], r.needs[1] + 1), c.needs),
-        "There is a row too many above.": patch(image, (r.needs[0] - 1, r.needs[1]), c.needs),
         "The halo is not always floor(K / 2) rows on each side: stride, padding and the division of y decide.": patch(
             image, (r.has[0] - K // 2, r.has[1] + K // 2), c.needs
         ),
@@ -163,8 +158,13 @@ def mistaken(one: Exchange, r: Lines, c: Lines) -> dict[str, Array]:
         "The halo is not always K - 1 rows on each side: stride, padding and the division of y decide.": patch(
             image, (r.has[0] - K + 1, r.has[1] + K - 1), c.needs
         ),
+        "A row and a column are missing: the last window has K of each, too.": want[:, :, :-1, :-1],
+        "A row of the halo is missing below.": want[:, :, :-1],
+        "A row of the halo is missing above.": want[:, :, 1:],
+        "There is a row too many below.": patch(image, (r.needs[0], r.needs[1] + 1), c.needs),
+        "There is a row too many above.": patch(image, (r.needs[0] - 1, r.needs[1]), c.needs),
     }
-    if 0 < above == below > 0:
+    if above == below > 0:
         turned = want.copy()
         turned[:, :, :above], turned[:, :, -below:] = want[:, :, -below:], want[:, :, :above]
         known["The halos of above and below are interchanged."] = turned

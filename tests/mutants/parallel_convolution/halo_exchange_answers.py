@@ -194,7 +194,7 @@ def halo_exchange(comm, x, grid, size, kernel, stride, padding):
 -                came = comm.sendrecv(theirs, other, other)
 +                comm.isend(theirs, other)
 +                came = comm.recv(other)
-=== wrong: rank r is in column r // h :: grid, messages, time :: halo_exchange
+=== wrong: rank r is in column r // h :: grid, messages, time :: dst must be from 0 to :: raised
 -    i, j = divmod(comm.rank, w)
 +    j, i = divmod(comm.rank, h)
 === right: one direction after the other, and every second rank first

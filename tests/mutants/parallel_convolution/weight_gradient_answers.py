@@ -136,13 +136,13 @@ def weight_gradient(comm, patch, w, g, H, W, stride, padding):
 === wrong: the gradient of the input is all-reduced :: sums, halo :: expected one or two all-reduces of
 -    comm.all_reduce(whole)
 +    whole = comm.all_reduce(whole)
-=== wrong: gathered gradients of the weights :: sums :: no comm.all_gather
+=== wrong: gathered gradients of the weights :: sums, halo :: no comm.all_gather
 -    comm.all_reduce(sums)
 +    sums = sum(comm.all_gather(sums))
-=== wrong: every filter is all-reduced by itself :: sums :: all-reduces
+=== wrong: every filter is all-reduced by itself :: sums, halo :: all-reduces
 +    for number in range(len(sums)):
 +        sums[number] = comm.all_reduce(float(sums[number]))
-=== wrong: the deadlock of send before receive :: all :: weight_gradient :: stuck
+=== wrong: the deadlock of send before receive :: all :: deadlock: ranks 0 :: stuck
 def weight_gradient(comm, patch, w, g, H, W, stride, padding):
     big = np.zeros(9000)
     for k in (comm.rank - 1, comm.rank + 1):
