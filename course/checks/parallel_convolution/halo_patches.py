@@ -26,6 +26,7 @@ OWN_MESSAGES = {"send", "recv", "sendrecv", "isend", "irecv"}
 
 WHY_NOT = {
     "all_gather": "An all-gather brings every rank the whole image. A halo has the missing pixels only.",
+    "all_to_all": "Only neighbours have what a rank needs: the others need not be sent anything.",
     "gather": "One rank that collects the image is the bottleneck. A halo comes from the neighbours.",
     "broadcast": "A broadcast brings every rank a tile. A halo comes from the neighbours.",
     "barrier": "A message waits for what it needs.",
@@ -151,9 +152,6 @@ def mistaken(one: Exchange, r: Lines, c: Lines) -> dict[str, Array]:
         ),
         "The halo is not always floor(K / 2) rows on each side: stride, padding and the division of y decide.": patch(
             image, (r.has[0] - K // 2, r.has[1] + K // 2), c.needs
-        ),
-        "The halo is not always `padding` rows on each side: stride, kernel and the division of y decide.": patch(
-            image, (r.has[0] - padding, r.has[1] + padding), c.needs
         ),
         "The halo is not always K - 1 rows on each side: stride, padding and the division of y decide.": patch(
             image, (r.has[0] - K + 1, r.has[1] + K - 1), c.needs

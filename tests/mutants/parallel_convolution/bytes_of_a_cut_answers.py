@@ -104,6 +104,16 @@ def bytes_of_a_cut(sizes, kernel, stride, padding, cut):
 
 -            first, last = span(OW, w, j)
 +            first, last = span(W, w, j)
+=== wrong: only pixels that are used :: slabs, backward :: forward: expected
+-            rows, columns = max(bottom - top, 0), max(right - left, 0)
+-            mine = max(min(bottom, b) - max(top, a), 0) * max(min(right, d) - max(left, c), 0)
+-            halo += rows * columns - mine
++            used = []
++            for n, out, q, k in ((H, OH, h, i), (W, OW, w, j)):
++                windows = [range(y * stride - padding, y * stride - padding + kernel) for y in range(*span(out, q, k))]
++                used.append({t for window in windows for t in window if 0 <= t < n})
++            rows, columns = used
++            halo += len(rows) * len(columns) - len(rows & {*range(a, b)}) * len(columns & {*range(c, d)})
 === wrong: a halo row short :: slabs, tiles, backward :: forward: expected
 -            top = max(first * stride - padding, 0)
 -            bottom = min((last - 1) * stride - padding + kernel, H)

@@ -109,6 +109,9 @@ def weight_gradient(comm, patch, w, g, H, W, stride, padding):
 -    gp = gp[:, :, :, padding : padding + W]
 -    gp = np.concatenate([gp, np.zeros(gp.shape[:3] + (W - gp.shape[3],))], axis=3)
 +    W = gp.shape[3]
+=== wrong: columns in no window are left out :: input, halo :: gx: expected an array of shape
+-    gp = np.concatenate([gp, np.zeros(gp.shape[:3] + (W - gp.shape[3],))], axis=3)
++    W = gp.shape[3]
 === wrong: the columns of the padding are sent :: halo :: Columns outside the image belong to nobody
 -                works.append(comm.isend(gp[:, :, a - start : b - start].copy(), k))
 +                wide = np.pad(gp, ((0, 0), (0, 0), (0, 0), (padding, padding)))
