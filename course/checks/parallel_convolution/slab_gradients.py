@@ -44,7 +44,7 @@ def slabs(answer: Answer, case: Case, seed: int) -> Divided:
     g[:, 0] *= 1e-8
     gx, gw = gradients(x, w, g, stride, padding)
     gb, width = g.sum(axis=(0, 2, 3)), (OW - 1) * stride + K
-    around = ((0, 0), (0, 0), (padding, padding), (padding, padding))
+    wide = np.pad(x, [(0, 0)] * 2 + [(padding, padding)] * 2)
     parts = []  # for each rank: the gradients from its rows of y alone
     for i in range(p):
         only = kept(g, span(OH, p, i))
@@ -57,7 +57,7 @@ def slabs(answer: Answer, case: Case, seed: int) -> Divided:
         start, stop = own.has
         part = parts[i]
         overwritten = part[0].copy()
-        padded = gradients(np.pad(x, around), w, kept(g, span(OH, p, i)), stride, 0)[0]
+        padded = gradients(wide, w, kept(g, span(OH, p, i)), stride, 0)[0]
         for other in (i - 1, i + 1):
             if 0 <= other < p:
                 theirs = list(common(rows[other].inside, own.has))

@@ -50,9 +50,9 @@ def output_size(n: int, kernel: int, stride: int, padding: int) -> int:
 
 def lines(n: int, p: int, kernel: int, stride: int, padding: int) -> list[Lines]:
     """For each of p ranks, its lines of an image of n lines."""
-    found = []
+    found, outputs = [], output_size(n, kernel, stride, padding)
     for i in range(p):
-        first, stop = span(output_size(n, kernel, stride, padding), p, i)
+        first, stop = span(outputs, p, i)
         needs = first * stride - padding, (stop - 1) * stride - padding + kernel
         found.append(Lines(span(n, p, i), needs, (max(needs[0], 0), min(needs[1], n))))
     return found
