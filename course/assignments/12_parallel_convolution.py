@@ -403,9 +403,9 @@ check.stationary_x(
 # %% [markdown] manual="which_division" points=2
 # The halo of slabs grows with the width of the image and the channels, and the other two divisions with all pixels. On
 # four slabs, the first layer sends 2 · 3 rows of 224 · 64 numbers for each sample, 86 016, and again in the backward;
-# its 36 928 weights are summed once a step, 221 568 numbers. By channels or filters 9.6 million numbers are sent for
-# each sample, forward and backward each. So the first layer is divided into slabs or tiles, with one sample and with 32
-# (1 point).
+# its 36 928 weights and biases are summed once a step, 221 568 numbers. By channels or filters 9.6 million numbers are
+# sent for each sample, forward and backward each. So the first layer is divided into slabs or tiles, with one sample
+# and with 32 (1 point).
 #
 # In the last layer, the 2.4 million weights of slabs are summed, 14 million numbers a step, whatever the number of
 # samples is. By channels or filters 75 264 numbers are sent for each sample, forward and backward each: 150 528 with
