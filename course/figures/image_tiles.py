@@ -21,7 +21,7 @@ def draw(axes: Axes, size: int, grid: tuple[int, int], place: tuple[int, int], h
         grid    rows and columns of ranks
         place   row and column in the grid of the rank that is looked at
         halo    rows and columns that it receives from each neighbour; corners travel with the columns
-        words   text below
+        words   text on the right
     """
     from matplotlib.patches import Rectangle
 
@@ -40,6 +40,6 @@ def draw(axes: Axes, size: int, grid: tuple[int, int], place: tuple[int, int], h
     for here, x in ((place[1] > 0, left - thick), (place[1] < columns - 1, left + width)):
         tall = height + above + below if here else 0
         axes.add_patch(Rectangle((x, top - above), thick, tall, facecolor=style.SERIES[4], linewidth=0))
-    axes.text(0, 1.04 * size, words, fontsize=7.5, va="top")
-    axes.set(xlim=(-0.02 * size, 1.02 * size), ylim=(1.42 * size, -0.02 * size), aspect="equal")
+    axes.text(1.06 * size, size / 2, words, fontsize=7.5, va="center")
+    axes.set(xlim=(-0.02 * size, 1.7 * size), ylim=(1.02 * size, -0.02 * size), aspect="equal")
     axes.axis("off")

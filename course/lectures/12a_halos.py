@@ -50,7 +50,7 @@ def fields(count):
     return data.Dataset((np.stack(waves) + 0.3 * rng.normal(size=(count, SIDE, SIDE)))[:, None].astype(np.float32), y)
 
 
-FIELDS = data.Splits(fields(4), fields(2))
+FIELDS = data.Splits(fields(2), fields(1))
 
 
 def job(model=weather, splits=FIELDS):
@@ -123,9 +123,9 @@ ROWS, WIDE, C_IN, SAMPLES, P = 64, 11, 2, 3, 4
 FREE = cluster.Simulation(cluster.Network(alpha=0, beta=1e-9))  # messages cost bytes only
 
 
-def forward_only(comm, layer, grid, size, channels, samples):
+def forward_only(comm, layer, grid, size, channels, samples, dtype=np.float64):
     tile = spatial.Tile(comm, grid)
-    spatial.SpatialConv2d(layer, tile, size)(tile.cut(np.zeros((samples, channels, *size))))
+    spatial.SpatialConv2d(layer, tile, size)(tile.cut(np.zeros((samples, channels, *size), dtype)))
 
 
 def received(layer, grid, size, channels, samples):
@@ -279,12 +279,13 @@ wrong = {name: divided(of_slabs, how, (4, 1)) for name, how in MISTAKES.items()}
 off = {name: [np.abs(a - b) for a, b in zip(each, alone, strict=True)] for name, each in wrong.items()}
 see(
     lines.draw(
-        [lines.Panel([lines.Line(name, range(25), each[i].max(axis=(0, 1, 3)), "both") for name, each in off.items()],
-                     "row of the image", "largest error", NAMES[i]) for i in (0, 1)],
+        [lines.Panel([lines.Line(NAMES[i], range(25), off[name][i].max(axis=(0, 1, 3)), "both") for i in (0, 1)],
+                     "row of the image", "largest error", name, ylim=(-1, 30))
+         for name in ("padding at inner borders", "halo not returned")],
         source="simulated",
     ),
-    "four slabs begin at rows 0, 7, 13 and 19. The errors are in the two rows on either side of a cut, and nowhere "
-    "else. The halo that is not returned leaves the output right.",
+    "four slabs begin at rows 0, 7, 13 and 19. Both mistakes are wrong in two rows on either side of each cut, and "
+    "nowhere else. If only the return of the halo is missing, the output is right.",
 )  # fmt: skip
 table(["", *(f"{name} off by" for name in NAMES)],
       [[name, *(f"{error.max():.1g}" for error in each)] for name, each in off.items()],
@@ -293,8 +294,9 @@ table(["", *(f"{name} off by" for name in NAMES)],
       f"{guess_row.against('those at inner borders')}")  # fmt: skip
 
 # %% [markdown]
-# No mistake raises an error, and the loss still falls. With the second, every *output* is right, so a test of forward
-# finds nothing. With the third, the copies of the weights drift apart. Compare all gradients with one rank's.
+# No mistake raises an error. With the second, every *output* is right, so a test of forward finds nothing. With the
+# third, each rank updates its copy of the weights by another gradient, and the copies drift apart. So compare all
+# gradients with one rank's.
 #
 # ## A whole network
 #
@@ -311,14 +313,19 @@ live = {name: memory.live(job(), strategy, nodes=8) for name, strategy in eight.
 live["one node"] = memory.live(job())
 
 # %% source_hidden=true
-rows = []
+rows, most_of = [], {name: max(nodes, key=lambda node: node.total) for name, nodes in live.items()}
 for name in ("one node", *eight):
-    most = max(live[name], key=lambda node: node.total)
+    most = most_of[name]
     rows.append([name, *(f"{most.by_component[part] / 1e6:.3f}" for part in ("weights", "activations")),
                  f"{most.total / 1e6:.2f}", f"{most.total / live['one node'][0].total:.1%}",
                  "yes" if most.total < BUDGET else "no"])  # fmt: skip
-table(["", "weights (MB)", "activations (MB)", "all (MB)", "of one node's", "less than 12 MB"], rows,
-      f"counted in live arrays of a run, on the node that holds most; formula for one node: {held.total / 1e6:.2f} MB")
+table(
+    ["", "weights (MB)", "activations (MB)", "all (MB)", "of one node's", "less than 12 MB"], rows,
+      f"counted in live arrays of a run, on the node that holds most; formula for one node: {held.total / 1e6:.2f} MB",
+)  # fmt: skip
+eighth, of_slab = (most_of[name].by_component["activations"] / 1e6 / p for name, p in (("one node", 8), ("8 slabs", 1)))
+say(f"An eighth of the activations would be {eighth:.3f} MB. Of the {of_slab - eighth:.3f} MB that a slab takes on top, "
+    f"{66 * SIDE * 4 / 1e6:.3f} are a copy of its rows of the field, with room for the halo around them.")  # fmt: skip
 
 
 # %%
@@ -366,20 +373,21 @@ def numbers(size, grid, K, channels):
 
 
 # %%
-guess_grid = guess("8 ranks divide 512 x 512 pixels, K = 3. Which receives the fewest numbers?",
-                   ["8 x 1 slabs", "4 x 2 tiles", "2 x 4 tiles"])  # fmt: skip
+guess_tile = guess("8 slabs of 512 x 512 pixels, K = 3: an interior one receives 1,024 numbers a channel. In a grid of "
+                   "2 x 4 tiles, how many does the rank with most neighbours receive?", unit="numbers")  # fmt: skip
 
 # %% source_hidden=true
 GRIDS = ((8, 1), (4, 2), (2, 4))
-least = [numbers(SIDE, grid, 3, 1) for grid in GRIDS]
 counted = [max(received(nn.Conv2d(1, 1, 3, padding=1).double(), grid, (SIDE, SIDE), 1, 1)) for grid in GRIDS]
-answer = "2 x 4 tiles" if min(least) == least[2] else "another"
 table(["grid", "numbers, formula", "numbers, counted"],
-      [[f"{r} x {c}", f"{words:,}", f"{count:,}"] for (r, c), words, count in zip(GRIDS, least, counted, strict=True)],
-      f"received by the rank with most neighbours, one channel; your guess: {guess_grid.against(answer)}")  # fmt: skip
+      [[f"{r} x {c}", f"{numbers(SIDE, (r, c), 3, 1):,}", f"{count:,}"]
+       for (r, c), count in zip(GRIDS, counted, strict=True)],
+      "received by the rank with most neighbours, one channel; your guess: "
+      f"{guess_tile.against(numbers(SIDE, (2, 4), 3, 1))}")  # fmt: skip
 
 # %% [markdown]
-# In a grid with two rows of ranks, no rank has a neighbour both above and below. Turn it yourself:
+# In a grid of 2 x 4, a rank has one neighbour above or below, and at most two at its sides: 128 numbers, and twice 256
+# and a corner. Turn it yourself:
 
 
 # %% source_hidden=true
@@ -389,31 +397,30 @@ def grid_for(ranks, division):
     return (ranks, 1) if division == "slabs" else (r, ranks // r)
 
 
-def turn(axes, ranks, division, size, kernel, channels):
-    (r, c), h = grid_for(ranks, division), kernel // 2
+def turn(axes, ranks, by, size, kernel, channels):
+    (r, c), h = grid_for(ranks, by), kernel // 2
     own = channels * size**2 // ranks
-    if size < max(r, c) or size // max(r, c) < h:
-        words = f"{r} x {c} ranks: the kernel reaches\nbeyond a neighbour, or there are\nfewer pixels than ranks"
-        h = 0
+    if size // max(r, c) < max(h, 1):
+        h, words = 0, f"{r} x {c} ranks\n\nnot possible:\nwindows would reach\nbeyond a neighbour"
     else:
         halo = numbers(size, (r, c), kernel, channels)
-        words = f"{r} x {c} ranks; halo: {halo:,} numbers,\n{halo / own:.1%} of the {own:,} own ones"
+        words = f"{r} x {c} ranks\n\nown:\n{own:,} numbers\n\nhalo:\n{halo:,} numbers\n= {halo / own:.1%} of own"
     image_tiles.draw(axes, size, (r, c), ((r - 1) // 2, (c - 1) // 2), h, words)
 
 
 explore(
     turn,
     "blue: what one rank has; vermilion: rows that it receives first; orange: columns that it receives then, with the "
-    "corners (thin halos are drawn wider than they are). More ranks make slabs thinner, but not their halos smaller. "
-    "Both the halo and what a rank has grow with the channels. A kernel of 1 pixel has no halo.",
+    "corners (thin halos are drawn wider than they are). More ranks make slabs thinner, but not an interior slab's "
+    "halo smaller. The halo and what a rank has both grow with the channels. A kernel of 1 pixel has no halo.",
     ranks=[16, 2, 4, 8, 32, 64],
-    division=["slabs", "tiles"],
+    by=["slabs", "tiles"],
     size=[512, 32, 64, 128, 256, 1024],
     kernel=[3, 1, 5, 7, 11],
     channels=[8, 1, 64, 256],
-    multiples=[{}, {"division": "tiles"}, {"division": "tiles", "kernel": 11}, {"size": 64, "kernel": 7}],
-    width=3.2,
-    height=3.6,
+    multiples=[{}, {"by": "tiles"}, {"by": "tiles", "size": 64, "kernel": 7}, {"size": 64, "kernel": 7}],
+    width=4.7,
+    height=3.1,
     shared=False,
     source="formula",
 )
@@ -425,24 +432,33 @@ NET = cluster.Network.preset("10gbe")
 
 
 def microseconds(size, division, channels=8):
-    """One sample, 16 ranks, 4 bytes a number: a phase's messages go both ways at a time, each port one by one."""
+    """One sample, 16 ranks, 4 bytes a number: in each phase, a rank receives two messages, one after the other."""
     r, c = grid = grid_for(16, division)
     phases = (r > 1) + (c > 1)
     return 1e6 * (2 * phases * NET.alpha + 4 * numbers(size, grid, 3, channels) * NET.beta)
+
+
+def simulated(size, division, channels=8):
+    grid = grid_for(16, division)
+    program = partial(forward_only, layer=nn.Conv2d(channels, channels, 3, padding=1), grid=grid, size=(size, size),
+                      channels=channels, samples=1, dtype=np.float32)  # fmt: skip
+    return 1e6 * cluster.launch(program, nodes=16, on=cluster.Simulation(NET)).seconds
 
 
 see(
     lines.draw(
         [lines.Panel([*(lines.Line(name, RANKS, [numbers(SIDE, grid_for(p, name), 3, 8) for p in RANKS], "both")
                         for name in ("slabs", "tiles")),
-                      lines.Line("own pixels", RANKS, [8 * SIDE**2 // p for p in RANKS])],
+                      lines.Line("own numbers", RANKS, [8 * SIDE**2 // p for p in RANKS])],
                      "ranks", "numbers a rank", "halo of 512 x 512 pixels", log="xy"),
-         lines.Panel([lines.Line(name, SIZES, [microseconds(size, name) for size in SIZES], "both")
-                      for name in ("slabs", "tiles")],
+         lines.Panel([line for tone, name in enumerate(("slabs", "tiles"))
+                      for line in (lines.Line(name, SIZES, [microseconds(size, name) for size in SIZES], tone=tone),
+                                   lines.Line("simulated", SIZES[:5], [simulated(size, name) for size in SIZES[:5]],
+                                              "points", tone))],
                      "pixels a side", "halo exchange (µs)", "16 ranks, 10gbe", log="xy")],
-        source="formula",
+        source=("formula", "simulated"),
     ),
-    "left: the halo of slabs stays the same, and that of tiles falls more slowly than the number of own pixels. Right: "
+    "left: the halo of slabs stays the same, and that of tiles falls more slowly than the number of own ones. Right: "
     "tiles send fewer numbers, but more messages, so slabs are faster for small images and tiles for large ones.",
 )  # fmt: skip
 cross = next(size for size in range(16, 4097, 16) if microseconds(size, "tiles") < microseconds(size, "slabs"))
@@ -457,7 +473,7 @@ say(f"With this network (a message takes {1e6 * NET.alpha:g} µs, a byte {1e9 * 
 # lines, which wait, and minidl's layer, which does not:
 
 # %% source_hidden=true
-SLOW = cluster.Network(alpha=5e-5, beta=1e-9)
+FAST, SLOW = cluster.Network(alpha=5e-5, beta=1e-9), cluster.Network(alpha=5e-4, beta=1e-8)
 NODE = cluster.Node(flops_per_s=4e10, bytes_per_s=np.inf)
 size, channels = (256, 256), 8
 kernel = np.zeros((channels, channels, 3, 3))
@@ -479,14 +495,18 @@ def step(program, network):
     return cluster.launch(program, nodes=4, on=cluster.Simulation(network, NODE))
 
 
-waiting, hiding, free = step(waits, SLOW), step(hides, SLOW), step(hides, None)
+waiting, hiding, slow, free = step(waits, FAST), step(hides, FAST), step(hides, SLOW), step(hides, None)
 see(
-    cluster.plot_traces([waiting.trace, hiding.trace], titles=["exchange, then compute", "compute while it travels"]),
-    "one convolution of four slabs, forward and backward. Above, all ranks wait (grey) for the halo and again for its "
-    "gradient. Below, messages travel while they compute (blue).",
-)
+    cluster.plot_traces([waiting.trace, hiding.trace, slow.trace], row_height=0.24,
+                        titles=["exchange, then compute", "compute while it travels",
+                                "the same, if messages take ten times as long"]),
+    "one convolution of four slabs, forward and backward. Above, all ranks exchange the halo first, and its gradient at "
+    "the end. In the middle, they only compute (blue): messages that nobody waits for have no bar. Below, messages take "
+    "longer than the interior, and every rank waits for them.",
+)  # fmt: skip
 say(f"Exchange, then compute: {1e3 * waiting.seconds:.2f} ms. With the halo hidden: {1e3 * hiding.seconds:.2f} ms. If "
-    f"messages took no time: {1e3 * free.seconds:.2f} ms (simulated).")  # fmt: skip
+    f"messages took no time: {1e3 * free.seconds:.2f} ms. With the slow messages: {1e3 * slow.seconds:.2f} ms "
+    "(simulated).")  # fmt: skip
 
 # %% [markdown]
 # The halo is hidden as long as it takes no longer than the interior. With many ranks the interior shrinks, and the halo
@@ -494,11 +514,11 @@ say(f"Exchange, then compute: {1e3 * waiting.seconds:.2f} ms. With the halo hidd
 #
 # ## What the papers report
 #
-# **Dryden et al. (2019)**, arXiv:1903.06681, divide convolutions by pixels, and by samples and pixels together. They
-# measure ResNet-50 and a model for a *mesh-tangling* data set, whose samples are so large that data parallelism alone
-# could not train on them. They report good strong and weak scaling, and choose the division of a network by a model of
-# its time. **Gholami et al. (2018)**, SPAA, call it *domain parallelism*; it lets them use more processes than a
-# minibatch has samples.
+# **Dryden et al. (2019)**, arXiv:1903.06681, divide convolutions by pixels, and by samples and pixels together. Memory,
+# they write, makes data parallelism untenable for large samples. They measure ResNet-50 and a model for a
+# *mesh-tangling* data set of very large samples, report good strong and weak scaling, and train on data that could not
+# be reached before. A model of time chooses the division of a network. **Gholami et al. (2018)**, SPAA,
+# doi:10.1145/3210377.3210394, call the same idea *domain parallelism*, and extend the limit of data parallelism by it.
 #
 # ## The answer so far
 #
