@@ -2,7 +2,7 @@
 # # 12a. How do several machines look at one image?
 #
 # *Read [03a](03a_operators.ipynb) first: convolution, its two gradients; and [05a](05a_data_parallelism.ipynb): data
-# parallelism. Reading time: about 20 minutes. Figures are* counted *in a simulated run,* simulated, *or come from a*
+# parallelism. Reading time: about 21 minutes. Figures are* counted *in a simulated run,* simulated, *or come from a*
 # formula.
 #
 # ## The question
@@ -36,7 +36,7 @@ def weather():
 # %% source_hidden=true
 from course.figures import image_tiles
 from course.figures.page import say, see, table
-from minidl.plots import lines
+from minidl.plots import lines, style
 
 BUDGET = 12e6  # bytes of a node
 SIDE = 512
@@ -113,6 +113,12 @@ def rows_missing(size, p, rank, K, stride, padding):
 
 # %% [markdown]
 # The rows that a rank lacks are its *halo*. Its neighbours have them.
+
+# %% source_hidden=true
+figure, [axes] = style.new_figure(4.6, 2.3)
+image_tiles.draw(axes, 24, (4, 1), (1, 0), 2, "blue: rows of rank 1\n\nvermilion: its halo,\nrows of ranks 0 and 2")
+style.label_source(figure, "formula")
+see(figure, "an image of 24 rows in four slabs. For a 5 x 5 convolution, rank 1 needs two rows of each neighbour.")
 
 # %%
 guess_share = guess("A rank has 64 of the 512 rows, K = 3. How large is its halo, compared with its own pixels?",
@@ -238,12 +244,12 @@ def divided(program, extra, grid):
 
 
 alone = divided(of_slabs, {}, (1, 1))
-rows = []
-for name, program, extra, grid in (("ours", of_slabs, {}, (4, 1)), ("`SpatialConv2d`", of_minidl, (4, 1), (4, 1)),
-                                   ("`SpatialConv2d`", of_minidl, (2, 4), (2, 4))):  # fmt: skip
-    rows.append([name, f"{grid[0]} x {grid[1]}",
-                 *(f"{np.abs(a - b).max():.0e}" for a, b in zip(divided(program, extra, grid), alone, strict=True))])
-table(["", "ranks", *(f"{name} off by" for name in NAMES)], rows,
+three = {("ours", "4 x 1"): divided(of_slabs, {}, (4, 1)),
+         ("`SpatialConv2d`", "4 x 1"): divided(of_minidl, (4, 1), (4, 1)),
+         ("`SpatialConv2d`", "2 x 4"): divided(of_minidl, (2, 4), (2, 4))}  # fmt: skip
+table(["", "ranks", *(f"{name} off by" for name in NAMES)],
+      [[*who, *(f"{np.abs(a - b).max():.0e}" for a, b in zip(each, alone, strict=True))]
+       for who, each in three.items()],
       "largest difference from one rank's, in float64; an image of 25 x 14 pixels, K = 5")  # fmt: skip
 
 # %% [markdown]
@@ -323,8 +329,8 @@ table(
     ["", "weights (MB)", "activations (MB)", "all (MB)", "of one node's", "less than 12 MB"], rows,
       f"counted in live arrays of a run, on the node that holds most; formula for one node: {held.total / 1e6:.2f} MB",
 )  # fmt: skip
-eighth, of_slab = (most_of[name].by_component["activations"] / 1e6 / p for name, p in (("one node", 8), ("8 slabs", 1)))
-say(f"An eighth of the activations would be {eighth:.3f} MB. Of the {of_slab - eighth:.3f} MB that a slab takes on top, "
+eighth, slab = (most_of[name].by_component["activations"] / 1e6 / p for name, p in (("one node", 8), ("8 slabs", 1)))
+say(f"An eighth of the activations would be {eighth:.3f} MB. Of the {slab - eighth:.3f} MB that a slab takes on top, "
     f"{66 * SIDE * 4 / 1e6:.3f} are a copy of its rows of the field, with room for the halo around them.")  # fmt: skip
 
 
@@ -347,8 +353,8 @@ for name, run in runs.items():
 halo = 8 * sum(spatial.halo_words(3, side, channels, passes * TRAINED + EVALUATED)
                for side, channels, passes in ((512, 1, 1), (128, 8, 2), (32, 8, 2)))  # fmt: skip
 table(["", "weights off by", "halos (bytes)", "sums (bytes)", "gathering (bytes)"], rows,
-      f"sent by the rank that sends most, {TRAINED} steps and {EVALUATED} evaluations in float64; halos of an interior "
-      f"slab by formula: {halo:,} bytes; sums: batch norm's and those of weight gradients")  # fmt: skip
+      f"sent by the rank that sends most, {TRAINED} steps with a field each, and a test with {EVALUATED}, in float64; "
+      f"halos of an interior slab by formula: {halo:,} bytes; sums: batch norm's, and weight gradients")  # fmt: skip
 
 # %% [markdown]
 # The formula counts forward's halos, and in backward those of each layer's gradient, except the first layer's: nobody
@@ -500,9 +506,9 @@ see(
     cluster.plot_traces([waiting.trace, hiding.trace, slow.trace], row_height=0.24,
                         titles=["exchange, then compute", "compute while it travels",
                                 "the same, if messages take ten times as long"]),
-    "one convolution of four slabs, forward and backward. Above, all ranks exchange the halo first, and its gradient at "
-    "the end. In the middle, they only compute (blue): messages that nobody waits for have no bar. Below, messages take "
-    "longer than the interior, and every rank waits for them.",
+    "one convolution of four slabs, forward and backward. Above, all ranks exchange the halo first, and its gradient "
+    "at the end. In the middle, they only compute (blue): messages that nobody waits for have no bar. Below, messages "
+    "take longer than the interior, and every rank waits for them.",
 )  # fmt: skip
 say(f"Exchange, then compute: {1e3 * waiting.seconds:.2f} ms. With the halo hidden: {1e3 * hiding.seconds:.2f} ms. If "
     f"messages took no time: {1e3 * free.seconds:.2f} ms. With the slow messages: {1e3 * slow.seconds:.2f} ms "
