@@ -2,7 +2,7 @@
 # # 12a. How do several machines look at one image?
 #
 # *Read [03a](03a_operators.ipynb) first: convolution, its two gradients; and [05a](05a_data_parallelism.ipynb): data
-# parallelism. Reading time: about 21 minutes. Figures are* counted *in a simulated run,* simulated, *or come from a*
+# parallelism. Reading time: about 22 minutes. Figures are* counted *in a simulated run,* simulated, *or come from a*
 # formula.
 #
 # ## The question
@@ -156,13 +156,15 @@ say(f"In the question above the halo has 2 rows, **{share:.1%}** of 64 (your gue
     f"{guess_share.against(round(100 * share, 1))}).")  # fmt: skip
 
 # %% [markdown]
-# With stride 1 and odd $K$ a slab with two neighbours lacks $\lfloor K/2 \rfloor$ rows on each side. So it receives
+# With stride 1, odd $K$ and padding $\lfloor K/2 \rfloor$, a slab with two neighbours lacks $\lfloor K/2 \rfloor$ rows
+# on each side. So it receives
 #
 # $$2 \lfloor K/2 \rfloor\, W\, C\, N \text{ numbers,}$$
 #
-# for $N$ samples of $W$ columns and $C$ channels. In general it is $K - \text{stride}$ rows in all, or none if that is
-# negative: windows that do not overlap do not reach across the border. A 1 x 1 convolution has no halo. The first and
-# the last slab have one neighbour only; on their outer side lies the padding.
+# for $N$ samples of $W$ columns and $C$ channels. With a larger stride that divides the slabs, it is $K -
+# \text{stride}$ rows in all, or none if that is negative: windows that do not overlap do not reach across the border.
+# A 1 x 1 convolution has no halo. The first and the last slab have one neighbour only; on their outer side lies the
+# padding. (If the stride does not divide the slabs, count as `rows_missing` does.)
 #
 # ## Build: a convolution over slabs
 #
@@ -515,7 +517,7 @@ say(f"Exchange, then compute: {1e3 * waiting.seconds:.2f} ms. With the halo hidd
     "(simulated).")  # fmt: skip
 
 # %% [markdown]
-# The halo is hidden as long as it takes no longer than the interior. With many ranks the interior shrinks, and the halo
+# The halo is hidden as long as it takes no longer than the interior, and its gradient no longer than the weights'. With many ranks the interior shrinks, and the halo
 # of a slab does not.
 #
 # ## What the papers report
