@@ -517,8 +517,8 @@ say(f"Exchange, then compute: {1e3 * waiting.seconds:.2f} ms. With the halo hidd
     "(simulated).")  # fmt: skip
 
 # %% [markdown]
-# The halo is hidden as long as it takes no longer than the interior, and its gradient no longer than the weights'. With many ranks the interior shrinks, and the halo
-# of a slab does not.
+# The halo is hidden as long as it takes no longer than the interior, and its gradient as long as it takes no longer than
+# the weights'. With many ranks the interior shrinks, and the halo of a slab does not.
 #
 # ## What the papers report
 #
@@ -526,15 +526,16 @@ say(f"Exchange, then compute: {1e3 * waiting.seconds:.2f} ms. With the halo hidd
 # they write, makes data parallelism untenable for large samples. They measure ResNet-50 and a model for a
 # *mesh-tangling* data set of very large samples, report good strong and weak scaling, and train on data that could not
 # be reached before. A model of time chooses the division of a network. **Gholami et al. (2018)**, SPAA,
-# doi:10.1145/3210377.3210394, call the same idea *domain parallelism*, and extend the limit of data parallelism by it.
+# doi:10.1145/3210377.3210394, call it *domain parallelism*, and show how it extends the limit to which data
+# parallelism scales.
 #
 # ## The answer so far
 #
 # Several machines look at one image by dividing its pixels. Each convolves its own part with all weights, and gets from
 # its neighbours the few rows and columns that its windows reach into. Backward returns their gradients, and the weight
-# gradients are added up. A slab receives $2 \lfloor K/2 \rfloor W C N$ numbers, tiles fewer if there are many ranks or
-# large images, and both hide behind the interior. What a machine keeps falls with the number of machines, so a sample
-# that fits no machine can be trained on.
+# gradients are added up. A slab receives $2 \lfloor K/2 \rfloor W C N$ numbers, a tile fewer, in more messages, and all
+# of them hide behind the interior as long as that is large enough. What a machine keeps falls with the number of
+# machines, so a sample that fits no machine can be trained on.
 #
 # ## To the exercises
 #
@@ -543,11 +544,12 @@ say(f"Exchange, then compute: {1e3 * waiting.seconds:.2f} ms. With the halo hidd
 #
 # **Three questions to argue about**
 #
-# 1. Two 3 x 3 convolutions follow each other. A rank could fetch two rows at once, and no more before the second. What
-#    does it save, and what does it compute that it did not before?
+# 1. Two 3 x 3 convolutions follow each other. A rank could fetch two rows from each neighbour at once, and no more
+#    before the second. What does it save, and what does it compute that it did not before?
 # 2. You have 8 nodes and 8 fields that each fit a node. Samples or pixels: what decides?
 # 3. A rank of a grid of 3 x 3 is slow. Whom does it delay in the first layer, in the second, in the fifth?
 #
-# The last layers of a ResNet have maps of 7 x 7 pixels and thousands of channels. Sixteen ranks cannot divide seven
-# rows, and what a rank has is nearly all border. What else is there to divide? Next: [12b. Which way to cut which
-# layer?](12b_channels_and_filters.ipynb)
+# The last maps of a ResNet-50 have 7 x 7 pixels and up to 2,048 channels. Eight slabs are too many for seven rows, and
+# of the tiles of 2 x 4 ranks nearly every pixel is a border. What else is there to divide?
+#
+# Next: [12b. Which way to cut which layer?](12b_channels_and_filters.ipynb)
