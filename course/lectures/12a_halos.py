@@ -517,8 +517,8 @@ say(f"Exchange, then compute: {1e3 * waiting.seconds:.2f} ms. With the halo hidd
     "(simulated).")  # fmt: skip
 
 # %% [markdown]
-# The halo is hidden as long as it takes no longer than the interior, and its gradient as long as it takes no longer than
-# the weights'. With many ranks the interior shrinks, and the halo of a slab does not.
+# The halo is hidden as long as it takes no longer than the interior, and its gradient as long as it takes no longer
+# than that of the weights. With many ranks the interior shrinks, and the halo of a slab does not.
 #
 # ## What the papers report
 #
