@@ -33,9 +33,10 @@ from course.checks import memory as check
 # | 2 | of range r | of range r | all |
 # | 3 | of range r | of range r | range r |
 #
-# Two passes over a ring are the same in all stages: a *reduce-scatter* of the gradients, after which rank r has the sum
-# of range r, and an *all-gather* of the weights. (In stage 0 both together are an all-reduce.) Stage 3 gathers the
-# weights twice, before forward and before backward, since it does not keep them.
+# Every stage makes two passes over a ring: a *reduce-scatter* of the gradients, after which rank r has the sum of range
+# r, and an *all-gather* of the weights. (In stage 0 the all-gather is of the sums; both together are an all-reduce.)
+# Stage 3 makes a third pass. It does not keep the weights, so it gathers them twice, before forward and before
+# backward.
 
 
 # %% solution="memory_and_traffic"
@@ -108,7 +109,8 @@ def shard_optimizer(comm, weights, gradients, state, update, max_norm):
         comm.reduce_scatter(x) returns chunk comm.rank of np.array_split(sum of all x, comm.size), a new array.
         comm.all_gather(x) returns the list of the arrays x of all ranks; they may have different lengths.
         comm.all_reduce(x) returns the sum of the numbers x of all ranks.
-    Memory: the state has what update returned for this rank's range, and no number of another range.
+    Memory: the state has what update returned for this rank's range, and no other array. It may be None, numbers,
+        arrays, and lists, tuples and dictionaries of these; between two steps it leaves the rank's process.
 
     Example: on one rank, with weights of the shapes (2, 3) and (4,), update is called once, with 10 weights.
     """
@@ -162,7 +164,7 @@ def checkpoints(sizes):
         it, up to the next one in the list. Among several lists with the smallest peak any is right.
 
     Example: checkpoints([10] * 9) may be [0, 3, 6]: 3 + 3 inputs of 10 bytes. checkpoints([1, 5, 5, 1, 5, 5]) is
-        [0, 3]: 2 bytes are kept, and a segment has 11. All lists are too many to try: there are 2^39.
+        [0, 3]: 2 bytes are kept, and a segment has 11. For n = 40, all lists are too many to try: there are 2^39.
     """
     ### BEGIN SOLUTION
     n = len(sizes)
@@ -282,8 +284,8 @@ check.recomputed_gradients(
 def fetch_schedule(n, size, room):
     """Return the schedule of a training step as a list of strings.
 
-    n: number of units, from 1 on. size: bytes of a unit's weights, and of its gradient. room: bytes of the device, at
-        least size, perhaps enough for all units. At the beginning the device is empty.
+    n: number of units, from 1 on. size: bytes of a unit's weights, and of its gradient. room: bytes that the device has
+        for units, at least size, perhaps enough for all. At the beginning the device is empty.
     The list has "F0" to f"F{n - 1}", then f"B{n - 1}" to "B0", each once and in this order, and each of "G0" to
         f"G{n - 1}" once. Units that are not on the device are fetched before they compute. The device never has more
         units, weights and gradients, than fit.

@@ -63,7 +63,7 @@ say(f"A weight takes 2 bytes, and training it takes {sum(nbytes for _, nbytes in
 # the update among themselves. Cut the weights into 64 equal ranges, and let each node keep the state of one range.
 
 # %%
-guess_left = guess("Of the optimizer's state a node keeps only its range, of all else everything. How much is that?",
+guess_left = guess("A node keeps its range of the optimizer's state, all weights and all gradients. How much is that?",
                    unit="GB")  # fmt: skip
 
 # %%
@@ -156,7 +156,8 @@ ratio = max(float(row[4]) / float(row[3]) for row in rows)
 answer = next(words for words, least in (("twice as much", 1.75), ("half as much again", 1.25), ("the same", 0.99),
                                          ("less than in all_alike", 0)) if ratio >= least)  # fmt: skip
 table(
-    ["nodes", "moments, all alike", "shared out", "sent, all alike", "shared out", "sent, formula", "same weights"],
+    ["nodes", "moments, all alike", "moments, shared out", "sent, all alike", "sent, shared out", "sent, formula",
+     "same weights"],
     rows,
     f"numbers for each weight, on the node that has most, counted in a simulated run; your guess: "
     f"{guess_sent.against(answer)}",
@@ -164,9 +165,9 @@ table(
 
 # %% [markdown]
 # Sharing out the state sends nothing more. A ring all-reduce consists of a reduce-scatter and an all-gather
-# ([04b](04b_collectives.ipynb)). On $N$ nodes each of them sends $(N-1)/N$ numbers for each weight. `shared_out` does
-# the update *between* the two: it gathers new weights where the all-reduce gathers sums of gradients. The sums are
-# added in the same order, so the weights are those of data parallelism to the bit.
+# ([04b](04b_collectives.ipynb)). In each of the two, a node sends $(N-1)/N$ numbers for each weight if there are $N$
+# nodes. `shared_out` does the update *between* the two: it gathers new weights where the all-reduce gathers sums of
+# gradients. The sums are added in the same order, so the weights are those of data parallelism to the bit.
 #
 # A range may begin in the middle of a layer. So the ranges are equally long (up to one number) even if one layer is
 # much larger than the others.
@@ -194,9 +195,9 @@ def bytes_kept(stage, nodes, bytes_of=SIXTEEN):
 
 
 # %% [markdown]
-# `parallel.Sharded(stage=…)` has all three, and `Job(precision="bfloat16")` trains in 16 bits with master weights.
-# Do its nodes keep what the formula says? We look into them at each update, before the gradients are dropped, and count
-# the bytes of their arrays. Views of one array count once:
+# `parallel.Sharded(stage=…)` has all three, and `Job(precision="bfloat16")` trains in 16 bits with master weights
+# (bfloat16 is the format bf16 of [09d](09d_few_bits.ipynb)). Do its nodes keep what the formula says? We look into them
+# at each update, before the gradients are dropped, and count the bytes of their arrays. Views of one array count once:
 
 
 # %%
@@ -213,9 +214,9 @@ def memory(arrays):
 class Counting:
     """Counts a node's arrays at each update; notes the time, and the bytes sent so far."""
 
-    def gradients(self, session):
+    def gradients(self, session):  # called once, before the first step
         def look():
-            own = [p for group in session.optimizer.param_groups for p in group["params"]]
+            own = [p for group in session.optimizer.param_groups for p in group["params"]]  # ZeRO: this node's ranges
             parameters = [*session.model.parameters(), *own]
             session.record("weights", memory(p.data for p in parameters))
             session.record("gradients", memory(p.grad for p in parameters if p.grad is not None))
@@ -225,7 +226,7 @@ class Counting:
             session.record("seconds", session.comm.now())
 
         gradients = super().gradients(session)
-        session.optimizer.after_step.insert(0, look)
+        session.optimizer.after_step.insert(0, look)  # called at the end of each update
         return gradients
 
 
@@ -318,8 +319,8 @@ def turn(axes, nodes, billion_weights, bits):
 explore(
     turn,
     "beside a bar stands 'fits' if it is no longer than the 80 GB of the card (dashed line, if it is in the picture); "
-    "activations come on top. From 1 to 1,024 nodes stage 3 shrinks in proportion. In stages 1 and 2 every node keeps "
-    "the weights whole, which sets a limit to the model, however many nodes there are.",
+    "activations come on top. Twice as many nodes halve what a node keeps in stage 3. In stages 1 and 2 every node "
+    "keeps all weights, which sets a limit to the model, however many nodes there are.",
     nodes=[64, 1, 2, 4, 8, 16, 256, 1024],
     billion_weights=[7.5, 0.125, 1.5, 20, 70, 175, 1000],
     bits=[16, 32],
@@ -334,8 +335,8 @@ explore(
 #
 # In stage 3 a node can compute nothing with what it keeps alone. So the model is cut into *units*, such as the blocks
 # of a GPT. The weights of a unit are gathered, the unit computes, and its weights are released. Here is a step of six
-# blocks of 208 million weights each (36 of them are our GPT). A card computes them for 8,192 positions of text, and
-# does $10^{14}$ operations a second. Forward takes 2 operations for each weight and position, backward 4.
+# blocks of 208 million weights each (36 of them make up our GPT). Each node computes them for 8,192 positions of text,
+# with $10^{14}$ operations a second. Forward takes 2 operations for each weight and position, backward 4.
 
 # %%
 UNITS, UNIT_WEIGHTS, POSITIONS, SPEED = 6, 208_000_000, 8192, 1e14
@@ -398,8 +399,9 @@ def timeline(axes, prefetch, network, positions):
 explore(
     timeline,
     "one of 8 nodes; the numbers are those of the units. It computes forward (blue) and backward (green), gathers "
-    "weights (orange) and sends gradients (vermilion). The lowest row is as high as the number of units whose weights "
-    "are there or arrive. With prefetching it is up to two instead of one.",
+    "weights (orange) and sends gradients (vermilion). Both use the node's link to the network, so that one waits for "
+    "the other. The lowest row is as high as the number of units whose weights are there or arrive. With prefetching "
+    "it is up to two instead of one.",
     prefetch=["yes", "no"],
     network=["100gbe", "10gbe", "infiniband"],
     positions=[POSITIONS, 1024, 32_768],
@@ -409,19 +411,20 @@ explore(
 )
 
 # %% [markdown]
-# With prefetching and 100 Gbit/s, only the first gathering and the last sending are exposed: before the one and after
-# the other there is nothing to compute. The price of prefetching is memory, for the weights of *two* units instead of
-# one. ZeRO's bars do not show it, since they stand for the moment of the update. Smaller units take less memory, and
-# more messages.
+# In the picture with prefetching, only the first gathering and the last sending are exposed
+# ([05b](05b_overlap.ipynb)): during the one the node has no weights to compute with, and during the other nothing is
+# left to compute. On a slower network, or with fewer positions, units compute for less time than their messages take,
+# and the node waits. The price of prefetching is memory, for the weights of *two* units instead of one. ZeRO's bars do
+# not show it, since they stand for the moment of the update. Smaller units take less memory, and more messages.
 #
 # Unit 5 is gathered twice in a row, for the end of forward and for the beginning of backward. Keeping its weights would
-# save one of them; neither this program nor `parallel.Sharded` does.
+# save the second time; neither this program nor `parallel.Sharded` does.
 #
 # ## The price in messages
 #
-# What does a node send in a step, if there are $\Psi$ weights? In data parallelism, an all-reduce of the gradients:
-# $2 \Psi (N-1)/N$ numbers. In stages 1 and 2, a reduce-scatter of the gradients and an all-gather of the weights:
-# $2 \Psi (N-1)/N$ as well. And in stage 3?
+# What does a node send in a step, if there are $\Psi$ weights? In data parallelism it all-reduces the gradients, and
+# sends $2 \Psi (N-1)/N$ numbers. In stages 1 and 2 it reduce-scatters the gradients and all-gathers the weights, and
+# sends $2 \Psi (N-1)/N$ as well. And in stage 3?
 
 # %%
 guess_traffic = guess("How many times as much as in data parallelism does a node send in stage 3?", unit="times")
@@ -561,8 +564,8 @@ table(["GB on a node", *STRATEGIES],
 #
 # No. For the update a node needs only its range of the optimizer's state, the gradients and the weights, and it needs a
 # layer's weights only while this layer computes. Sharing out state and gradients sends nothing more than data
-# parallelism. Sharing out the weights sends half as much again, which prefetching hides behind the computation unless
-# the network is slow. The resulting weights are the same.
+# parallelism. Sharing out the weights sends half as much again, which prefetching hides behind the computation if the
+# units compute for longer than their messages take. The resulting weights are the same.
 #
 # ## To the exercises
 #

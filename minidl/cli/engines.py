@@ -15,7 +15,7 @@ from minidl.cluster.engines.protocol import Engine
 
 ENGINES = ("processes", "simulation", "mpi")
 REAL = ("processes", "mpi")  # where messages take real time
-NO_NETWORK = "none"
+NO_NETWORK = NO_MEMORY = "none"
 FLOPS_PER_S, BYTES_PER_S = 1e9, 1e10  # of a simulated node: slow enough for small models to have something to compute
 MOST_SIMULATED = 1024  # nodes of a job, or of a topology, whose messages are simulated one by one
 LONGEST = 1e12  # virtual seconds

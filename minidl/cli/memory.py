@@ -19,7 +19,7 @@ from minidl.cli.shared_options import STRATEGIES, Formats, Import, Model, Out, o
 if TYPE_CHECKING:  # each function imports what it calls, so that --help starts at once
     from minidl.cli.job import Options
     from minidl.parallel import Job, Strategy
-    from minidl.parallel.memory import LiveMemory, NodeMemory
+    from minidl.parallel.memory import NodeMemory
 
 
 def memory(
@@ -90,23 +90,19 @@ def memory(
         endings = picture_formats(formats)
         capacity = None if device_memory is None else parse_bytes(device_memory)
         how: Any
-        job, how, nodes = _asked(context.params)
+        job, how, nodes, typed = _asked(context)
         if measure and getattr(how, "overlap", True) is None:  # as on processes of one machine
             how = replace(how, overlap=False)
         ranks = predicted(job, how, nodes)
         if measure:
             _check_room(ranks)
         worst = max(range(nodes), key=lambda rank: ranks[rank].total)
-        advice = "" if capacity is None else _advice(job, how, nodes, ranks[worst], capacity)
+        advice = "" if capacity is None else _advice(job, typed, ranks[worst], capacity)
         folder = run_folder.prepare(out, f"memory-{name_of(model)}-{nodes}")
         real = live(job, how, nodes, on="processes") if measure else None
-        maps, sources = {f"rank {worst}": ranks[worst].parts}, ["formula"]
-        if real is not None:
-            maps, sources = (
-                {f"rank {worst}, formula": ranks[worst].parts, "measured": real[worst].parts},
-                [*sources, "measured"],
-            )
-        page = treemap.draw(maps, source=sources, capacity=capacity or 0)
+        maps = {f"rank {worst}" if real is None else f"rank {worst}, formula": ranks[worst].parts}
+        maps |= {} if real is None else {"measured": real[worst].parts}
+        page = treemap.draw(maps, source=("formula", "measured")[: len(maps)], capacity=capacity or 0)
         for each in endings:
             page.savefig(folder / f"memory.{each}")
         if as_json:
@@ -122,16 +118,23 @@ def memory(
         say(console, run_folder.contents(folder))
 
 
-def _asked(options: Options) -> tuple[Job, Strategy, int]:
-    """What to train, how, and on how many nodes. Raises ValueError for options that contradict each other."""
-    from minidl.cli import job
+def _asked(context: Context) -> tuple[Job, Strategy, int, dict[str, str]]:
+    """What to train, how, on how many nodes, and the settings of the plan that says so.
+
+    Raises ValueError for options that contradict each other.
+    """
+    from minidl.cli import engines, job, strategies
     from minidl.cli.models import name_of
     from minidl.cli.train.options import completed, with_plan
 
-    plan, nodes = options["plan"], options["nodes"]
+    options: Options = context.params
+    plan, nodes, strategy = options["plan"], options["nodes"], options["strategy"]
     typed = [f"{name}={options[name]}" for name in ("shard", "recompute") if options[name] is not None]
-    if typed and options["strategy"] is not None:
-        raise ValueError(f"--shard and --recompute belong to a plan: write {typed[0]} as a setting of --strategy")
+    if typed and strategy is not None:
+        raise ValueError(
+            f"--shard and --recompute are settings of a plan, not of --strategy {strategy}: leave it out, and give "
+            f"--plan dp={nodes},{','.join(typed)}"
+        )
     for setting in typed:
         name = setting.partition("=")[0]
         if plan is not None and f"{name}=" in plan and setting not in plan.split(","):
@@ -139,16 +142,39 @@ def _asked(options: Options) -> tuple[Job, Strategy, int]:
         plan = f"dp={nodes}" if plan is None else plan
         plan = plan if f"{name}=" in plan else f"{plan},{setting}"
     if plan is not None:
-        given = {name: options[name] for name in ("strategy", "nodes") if options[name] not in (None, 1)}
+        sources = {name: context.get_parameter_source(name) for name in ("strategy", "nodes")}
+        given = [name for name, source in sources.items() if source is not None and source.name == "COMMANDLINE"]
         options = options | with_plan(plan, options, given)
+    elif strategy is not None and getattr(strategies.parse(strategy)[0], "offload", None) is not None:
+        raise ValueError(
+            "what a host keeps for its device is not known before a run: leave out offload, or let minidl train "
+            "--on simulation --device-memory 2MB@10us/16GB count what is on the device"
+        )
     is_text = name_of(options["model"]) == "gpt"
     data, size = options["data"] or ("stdlib_text" if is_text else "digits"), options["batch_size"]
     rest: Options = {"epochs": None, "lr": None, "momentum": None, "lr_decay": None, "kernels": None, "flops": None}
     rest |= {"seed": 0, "algorithm": "auto", "bucket_mb": 1.0, "on": "simulation", "network": "none", "data": data}
     rest["device_memory"] = None  # of a simulated node: here the option is a size alone
-    complete, strategy, _ = completed(options | rest)
+    nodes = options["nodes"]
+    rest["nodes"] = min(nodes, engines.MOST_SIMULATED)  # there may be more: none is simulated
+    complete, how, _ = completed(options | rest)
     made = job.build(complete | {"batch_size": 1})
-    return replace(made, batch_size=size, data=_as_many(made, size)), strategy, complete["nodes"]
+    return replace(made, batch_size=size, data=_as_many(made, size)), how, nodes, _as_plan(complete, how, nodes)
+
+
+def _as_plan(options: Options, strategy: Strategy, nodes: int) -> dict[str, str]:
+    """The settings of --plan for a strategy that was typed."""
+    from minidl.cli import components
+    from minidl.parallel import Hybrid
+
+    text, known = options["strategy"], components.settings(Hybrid)
+    typed = {} if text is None else components.parse("strategy", text).named
+    typed = {"micro_batches" if name == "accumulate" else name: value for name, value in typed.items()}
+    shard = {"shard": str(strategy.stage)} if hasattr(strategy, "stage") else {}
+    pp, tp = getattr(strategy, "stages", 1), getattr(strategy, "tp", 1)
+    extents = {name: str(extent) for name, extent in (("pp", pp), ("tp", tp)) if extent > 1}
+    others = {name: value for name, value in typed.items() if name in known and name not in ("dp", "pp", "tp")}
+    return {"dp": str(nodes // (pp * tp)), **extents, **shard, **others}
 
 
 def _as_many(made: Job, count: int) -> Any:
@@ -164,23 +190,28 @@ def _as_many(made: Job, count: int) -> Any:
     return Splits(dataset, dataset)
 
 
-def _advice(job: Job, strategy: Strategy, nodes: int, worst: NodeMemory, capacity: int) -> str:
+def _advice(job: Job, plan: dict[str, str], worst: NodeMemory, capacity: int) -> str:
     """Whether the memory fits into a device of that capacity; if not, the first change of the plan that would help."""
+    import shlex
     from contextlib import suppress
 
-    from minidl.parallel import Hybrid, Pipeline, Sharded
+    from minidl.cli import strategies
+    from minidl.cli.train.options import with_plan
     from minidl.parallel.memory import predicted
     from minidl.plots.style import bytes_text
+
+    def changed(**change: object) -> tuple[str, Any, int]:
+        """A plan with this change as it is typed, its strategy, and its nodes."""
+        text = ",".join(f"{name}={value}" for name, value in (plan | change).items())
+        options = with_plan(text, {}, ())
+        return f"--plan {shlex.quote(text)}", strategies.parse(options["strategy"])[0], options["nodes"]
 
     size, rest = bytes_text(capacity), capacity - worst.total
     if rest >= 0:
         return f"It fits into {size}: {bytes_text(rest)} are left."
     said = f"It does not fit into {size}: {bytes_text(-rest)} are missing."
-    stage = strategy.stage if isinstance(strategy, Sharded) else None
-    now: Any = strategy if isinstance(strategy, Hybrid) else Hybrid(dp=nodes, shard=stage)
-    if isinstance(strategy, Pipeline) and not isinstance(strategy, Hybrid):
-        now = Hybrid(pp=strategy.stages, micro_batches=strategy.micro_batches, recompute=strategy.recompute)
-    count, samples = now.made_schedule().micro_batches, job.batch_size * now.pp * now.tp // nodes
+    _, now, nodes = changed()
+    count, samples = now.made_schedule().micro_batches, -(-job.batch_size * now.pp * now.tp // nodes)
     tried: dict[str, int] = {}
     for name, value in (
         *(("micro_batches", count * 2**i) for i in range(1, (samples // count).bit_length())),
@@ -190,17 +221,16 @@ def _advice(job: Job, strategy: Strategy, nodes: int, worst: NodeMemory, capacit
         ("tp", 2 * now.tp),
     ):
         with suppress(ValueError, TypeError, RuntimeError):
-            change = replace(now, **{name: value})
-            more = 2 * nodes if name == "tp" else nodes
+            text, change, more = changed(**{name: value})
             total = max(each.total for each in predicted(job, change, more))
+            on_more = f" on {more} nodes instead of {nodes}" if more > nodes else ""
             if total <= capacity:
-                nodes_too = " and twice as many nodes" if name == "tp" else ""
-                return f"{said} It fits with {name}={value} in --plan{nodes_too}: {bytes_text(total)}."
-            tried[f"{name}={value}"] = total
+                return f"{said} It fits with {text}{on_more}: {bytes_text(total)}."
+            tried[text + on_more] = total
     if not tried or min(tried.values()) >= worst.total:
         return f"{said} More nodes along pp or tp would help."
     best = min(tried, key=lambda each: tried[each])
-    return f"{said} {best} in --plan helps most, but still takes {bytes_text(tried[best])}."
+    return f"{said} {best} helps most, but still takes {bytes_text(tried[best])}."
 
 
 def _check_room(ranks: list[NodeMemory]) -> None:
@@ -217,7 +247,7 @@ def _check_room(ranks: list[NodeMemory]) -> None:
         )
 
 
-def _table(memory: NodeMemory, title: str, real: LiveMemory | None) -> Table:
+def _table(memory: NodeMemory, title: str, real: NodeMemory | None) -> Table:
     from minidl.plots.style import bytes_text
 
     title = f"{title} at its peak, in {memory.moment}"
@@ -236,7 +266,7 @@ def _table(memory: NodeMemory, title: str, real: LiveMemory | None) -> Table:
     return table
 
 
-def _difference(ranks: list[NodeMemory], real: list[LiveMemory], worst: int) -> str:
+def _difference(ranks: list[NodeMemory], real: list[NodeMemory], worst: int) -> str:
     """How far formula and arrays differ on any rank, and what a tracer of the process has seen in addition."""
     from minidl.plots.style import bytes_text
 
@@ -269,32 +299,17 @@ def _all(ranks: list[NodeMemory]) -> Table:
 
 def _as_json(
     ranks: list[NodeMemory], worst: int, capacity: int | None, advice: str, all_ranks: bool, folder: Path,
-    real: list[LiveMemory] | None,
+    real: list[NodeMemory] | None,
 ) -> dict[str, Any]:  # fmt: skip
-    fullest, node = ranks[worst], None if real is None else real[worst]
-    return {
-        "nodes": len(ranks),
-        "rank": worst,
-        "moment": fullest.moment,
-        "bytes": fullest.total,
-        "by_component": fullest.by_component,
-        "by_layer": fullest.by_layer,
-        **({"bytes_by_rank": [each.total for each in ranks]} if all_ranks else {}),
-        **(
-            {} if capacity is None else {"device_memory": capacity, "fits": fullest.total <= capacity, "advice": advice}
-        ),
-        **(
-            {}
-            if node is None
-            else {
-                "measured": {
-                    "moment": node.moment,
-                    "bytes": node.total,
-                    "by_component": node.by_component,
-                    "traced": node.traced,
-                    "bytes_by_rank": [each.total for each in real or []],
-                }
-            }
-        ),
-        "folder": str(folder),
-    }
+    fullest = ranks[worst]
+    said: dict[str, Any] = {"nodes": len(ranks), "rank": worst, "moment": fullest.moment, "bytes": fullest.total}
+    said |= {"by_component": fullest.by_component, "by_layer": fullest.by_layer}
+    if all_ranks:
+        said["bytes_by_rank"] = [each.total for each in ranks]
+    if capacity is not None:
+        said |= {"device_memory": capacity, "fits": fullest.total <= capacity, "advice": advice}
+    if real is not None:
+        node = real[worst]
+        measured = {"moment": node.moment, "bytes": node.total, "by_component": node.by_component}
+        said["measured"] = measured | {"traced": node.traced, "bytes_by_rank": [each.total for each in real]}
+    return said | {"folder": str(folder)}

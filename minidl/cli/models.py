@@ -58,11 +58,11 @@ def _lenet(splits: Splits) -> MakeModel:
     return partial(nn.models.LeNet, size=shape[-1], num_classes=_classes(splits), in_channels=shape[0])
 
 
-def _resnet(splits: Splits, *, depth: int = 8) -> MakeModel:
+def _resnet(splits: Splits, *, depth: int = 8, width: int = 1) -> MakeModel:
     shape, _ = _sample(splits)
     if len(shape) != 3:
         raise ValueError(f"resnet reads images, but {_they_are(splits)}")
-    return partial(nn.models.ResNet, depth, num_classes=_classes(splits), in_channels=shape[0])
+    return partial(nn.models.ResNet, depth, num_classes=_classes(splits), in_channels=shape[0], width=width)
 
 
 def _large_images(cls: Callable[..., nn.Module], splits: Splits) -> MakeModel:

@@ -88,5 +88,5 @@ class Device:
             listed = ", ".join(f"{name} {nbytes:,}" for name, nbytes in parts.items() if nbytes)
             raise DeviceError(
                 f"the device of rank {self._owner.endpoint.rank} needs {total:,} bytes {moment} ({listed}), and has "
-                f"{memory.device:,.0f}"
+                f"{memory.device:,.0f}: give it more memory, a smaller minibatch, or less to keep"
             )

@@ -130,6 +130,13 @@ def stack(arrays: Sequence[Any], axis: int = 0) -> Hollow:
     return concatenate([np.expand_dims(array, axis) for array in arrays], axis)
 
 
+def tensordot(x: Any, y: Any, axes: tuple[Sequence[int], Sequence[int]]) -> Hollow:
+    kept = [
+        size for array, gone in zip((x, y), axes, strict=True) for i, size in enumerate(array.shape) if i not in gone
+    ]
+    return empty(kept, np.result_type(x.dtype, y.dtype))
+
+
 def __getattr__(name: str) -> Any:
     return getattr(np, name)
 

@@ -42,7 +42,7 @@ from minidl.nn.parameter import Buffer, Parameter
 from minidl.nn.pooling import AdaptiveAvgPool2d, AdaptiveMaxPool2d, AvgPool2d, MaxPool2d
 from minidl.nn.recurrent import LSTM, RNN, LSTMCell, RNNCell
 from minidl.nn.replace import replace_layers, using
-from minidl.nn.shard import Shard
+from minidl.nn.shard import GridShard, Shard
 from minidl.nn.stages import Stage, run_stages
 
 __all__ = [
@@ -63,6 +63,7 @@ __all__ = [
     "Dropout2d",
     "Embedding",
     "Flatten",
+    "GridShard",
     "GroupNorm",
     "HuberLoss",
     "Identity",

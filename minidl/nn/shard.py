@@ -1,4 +1,4 @@
-"""Shard, FlatShard: the share of a parameter that a rank holds, of one of its dimensions or of all its elements."""
+"""Shard, GridShard, FlatShard: what a rank holds of a parameter: of one dimension, of two, or of all elements."""
 
 from __future__ import annotations
 
@@ -109,6 +109,62 @@ class Shard:
                 f"(blocks={self.blocks}, count={self.count}): make it {-(-shape[self.dim] // divisor) * divisor} wide, "
                 "or divide it by another number of ranks"
             )
+
+
+@dataclass(frozen=True)
+class GridShard(Shard):
+    """Share `index` of `count` equal shares of an array along its first two dimensions, such as filters and channels.
+
+    Parameters
+        channels  number of shares along dimension 1; there are count / channels along dimension 0
+        the others are those of `Shard`
+
+    Rank r of a grid of `channels` rows reads the channels of row r // (count / channels). Its filters are those with
+    which the sum over a column of the grid, divided over that column, gives rank r share r of the outputs.
+
+    Raises
+        ValueError    `channels` does not divide `count`; a dimension that `count` does not divide
+
+    >>> import numpy as np
+    >>> GridShard("tp", index=1, count=4, channels=2).cut(np.arange(16).reshape(4, 4))
+    array([[ 4,  5],
+           [12, 13]])
+    """
+
+    channels: int = 1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        whole_number("GridShard: channels", self.channels, at_least=1)
+        if self.count % self.channels:
+            raise ValueError(f"GridShard: channels must divide the {self.count} ranks, got {self.channels}")
+
+    def _along(self) -> tuple[Shard, Shard]:
+        """The shards along dimension 0 and dimension 1."""
+        filters = self.count // self.channels
+        row, column = divmod(self.index, filters)
+        return Shard(self.axis, column, filters, 0, self.channels), Shard(self.axis, row, self.channels, 1)
+
+    def cut(self, whole: Array) -> Array:
+        self.check(whole.shape)
+        first, second = self._along()
+        return second.cut(first.cut(whole))
+
+    def whole_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        first, second = self._along()
+        return first.whole_shape(second.whole_shape(shape))
+
+    def own_shape(self, whole: tuple[int, ...]) -> tuple[int, ...]:
+        first, second = self._along()
+        return second.own_shape(first.own_shape(whole))
+
+    def join(self, shards: Sequence[Array]) -> Array:
+        first, second = self._along()
+        return first.join([second.join(shards[column :: first.count]) for column in range(first.count)])
+
+    def check(self, shape: tuple[int, ...]) -> None:
+        for dim in range(2):
+            Shard(self.axis, self.index, self.count, dim).check(shape)
 
 
 @dataclass(frozen=True)

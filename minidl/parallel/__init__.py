@@ -13,6 +13,7 @@ From top to bottom; a file imports only from lines below its own:
     servers        shared weights, to which workers push gradients: ParameterServer, BackupWorkers, EagerSGD, Hogwild
     measures       gradient noise scale, learning speed, a report card of published claims
     products       a matrix product on a grid of ranks; the numbers that grids send
+    convolution_grids  words and seconds of layers divided by samples, pixels, channels and filters; the fastest grids
     spatial        convolutions and pooling over images whose pixels several ranks divide
     strategy       the base class of all strategies
     run            one rank's session and its minibatches, evaluation, progress, checkpoints, the report
@@ -22,7 +23,7 @@ From top to bottom; a file imports only from lines below its own:
     mean_loss      what a mean loss counts: padding, class weights
 """
 
-from minidl.parallel import pipeline, products, spatial, tensor
+from minidl.parallel import convolution_grids, pipeline, products, spatial, tensor
 from minidl.parallel.averaging import mixing
 from minidl.parallel.averaging.elastic_averaging import ElasticAveraging
 from minidl.parallel.averaging.ensemble import Ensemble
@@ -103,6 +104,7 @@ __all__ = [
     "Synchronous",
     "TensorBoard",
     "compare",
+    "convolution_grids",
     "learning_speed",
     "micro_batches",
     "mixing",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
 from math import ceil
@@ -17,8 +17,9 @@ from minidl import optim, random
 from minidl.arguments import one_of, real_number, whole_number
 from minidl.data import Dataset, Splits
 from minidl.data.in_type import in_type
+from minidl.data.pairs import minibatch
 from minidl.data.sampler import epoch_order, order_of_shards
-from minidl.nn import Module, building
+from minidl.nn import Module, Stage, building
 from minidl.parallel.mean_loss import Loss, check_padding, classification_loss, counts_of
 from minidl.random import Purpose, stream
 
@@ -197,6 +198,20 @@ class Job:
         model = _with_own_layers(self.model)
         with building(held), random.using(stream(Purpose.WEIGHTS, self.seed)):
             return self._in_precision(model())
+
+    def first_samples(self, count: int) -> Any:
+        """That many samples of the training set, without their labels."""
+        return minibatch(self.build_data().train, np.arange(count))[0]
+
+    def each_stage(self) -> Iterator[tuple[Module, Stage]]:
+        """Each of the model's stages, in a model that has the arrays of this one alone: the whole may not fit here."""
+
+        def stage(number: int, model: Module) -> Stage:
+            return model.stages()[number]
+
+        for number in range(len(self.build_held(lambda model: ()).stages())):
+            model = self.build_held(partial(stage, number)).train()
+            yield model, stage(number, model)
 
     def build_optimizer(self, model: Module) -> optim.Optimizer:
         """The optimizer of all parameters of the model."""

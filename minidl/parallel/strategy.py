@@ -154,7 +154,12 @@ class Strategy:
 
     def check(self, job: Job, nodes: int) -> None:
         """Raise ValueError if this strategy cannot train this job on that number of nodes."""
-        self.check_precision(job)
+        if job.precision == "float16" and not self.scales_loss:
+            raise ValueError(
+                'precision="float16" needs a loss scale that all ranks agree upon, and the ranks of '
+                f'{type(self).__name__} update at different times or by different gradients: use precision="bfloat16", '
+                "which needs no scale, or a strategy whose ranks update together, such as Synchronous()"
+            )
         replicas = self.plan(job, nodes).dp
         if self.is_asynchronous:
             if (samples := len(job.build_data().train)) < replicas:
@@ -164,15 +169,6 @@ class Strategy:
             raise ValueError(
                 f"a minibatch of {job.smallest_batch} samples cannot be shared by {replicas} {sharers}: "
                 f"batch_size must be at least {replicas}"
-            )
-
-    def check_precision(self, job: Job) -> None:
-        """Raise ValueError for a job in float16 if the ranks do not agree upon the scale of its loss."""
-        if job.precision == "float16" and not self.scales_loss:
-            raise ValueError(
-                'precision="float16" needs a loss scale that all ranks agree upon, and the ranks of '
-                f'{type(self).__name__} update at different times or by different gradients: use precision="bfloat16", '
-                "which needs no scale, or a strategy whose ranks update together, such as Synchronous()"
             )
 
     def prepared(self, job: Job, nodes: int) -> Self:

@@ -198,7 +198,7 @@ def test_resume_refuses_options_that_would_change_the_run_and_needs_more_epochs(
         f"train --resume {checkpoint}",
         {
             "--epochs 3 --model lenet": f"{checkpoint} is of a run with --model mlp, not lenet: only --epochs, "
-            "--nodes, --strategy, --algorithm, --bucket-mb, --precision may change; leave out --model",
+            "--nodes, --strategy, --algorithm, --bucket-mb, --precision, --device-memory may change; leave out --model",
             "--epochs 3 --on processes": "is of a run with --on simulation, not processes",
             "--epochs 3 --network 1gbe": "is of a run with --network none, not 1gbe",
             "--epochs 3 --nodes 2 --strategy local_sgd": "cannot resume with --strategy local_sgd: its nodes have "

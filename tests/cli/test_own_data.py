@@ -140,6 +140,7 @@ def test_sizes_that_a_model_cannot_have_are_refused():
             "--model mlp:hidden=wide": "mlp: hidden must be a whole number or a tuple",
             "--model mlp:hidden=0": "MLP: each size must be at least 1, got 0",
             "--model lenet:depth=3": "lenet: it has no settings",
+            "--model resnet:width=0": "ResNet: width must be at least 1, got 0",
             "--model resnet:depth=9": "ResNet: depth must be one of",
             "--model gpt:context=32": "gpt: context is for texts: choose --data stdlib_text or NAME.txt",
             "--model gpt:context=0 --data stdlib_text": "block_size must be at least 1, got 0",

@@ -138,7 +138,10 @@ def test_more_bytes_than_the_device_has_are_an_error_that_says_how_many_are_need
 
     with pytest.raises(cluster.RankFailed) as failed:
         simulated(program, nodes=2)
-    text = "the device of rank 1 needs 700,001 bytes in forward (weights 700,000, activations 1), and has 700,000"
+    text = (
+        "the device of rank 1 needs 700,001 bytes in forward (weights 700,000, activations 1), and has 700,000: give "
+        "it more memory, a smaller minibatch, or less to keep"
+    )
     assert isinstance(failed.value.cause, cluster.DeviceError)
     assert str(failed.value.cause) == text
 

@@ -44,6 +44,10 @@ def test_parameter_counts():
         (lambda: LeNet(size=32), 61_706),
         (lambda: LeNet(size=8), 156 + 2_416 + (16 * 4 * 4 * 120 + 120) + 10_164 + 850),
         (lambda: ResNet(8), 78_042),
+        (
+            lambda: ResNet(8, width=3),
+            78_042 + 2 * (9 * (16 * 16 + 16 * 32 + 32 * 64 + 16**2 + 32**2 + 64**2) + 2 * 112),
+        ),
         (lambda: ResNet(20), 269_722 + 2_752),  # the paper's 0.27M and two projections
         (lambda: ResNet(110), 1_727_962 + 2_752),
         (lambda: ResNet(18), 11_689_512),

@@ -24,8 +24,11 @@ TRAPS: tuple[list[int], ...] = (
     [5, 5, 5, 1, 5, 5, 5],
     [4, 4, 1, 1, 1, 1, 1, 40, 1, 1],
     [3_000_000_001, 1, 3, 3_000_000_000, 2, 5],
+    [4, 1, 1, 1, 9, 6, 10, 6, 5, 1, 3, 3],
+    [1, 9] * 10,
 )
-"""Sizes for which equal segments, segments of equal bytes, or the smallest inputs are not best."""
+"""Sizes for which equal segments, segments of equal bytes, or the smallest inputs are not best, nor what is found from
+equal segments by changing two at a time, nor a number of checkpoints near the square root of n."""
 
 
 def peak(sizes: Sequence[int], keep: Sequence[int]) -> int:
@@ -110,7 +113,7 @@ def cause_of(sizes: list[int], keep: list[int]) -> str:
     bound = max(sum(sizes[a:b]) for a, b in pairwise([*keep, n]))
     if keep == np.cumsum([0, *layer_cuts.filled(sizes, bound)])[:-1].tolist():
         return "Segments that are filled up to a bound may begin at large inputs. Begin them at small ones."
-    if max(lengths) - min(lengths) <= 1 or len(set(lengths[:-1])) <= 1:
+    if len(keep) + max(lengths) == least_of_equal(n) and max(lengths) - min(lengths[:-1]) <= 1:
         return "Segments of equally many layers are best only if all inputs have equally many bytes."
     return "Both count, the bytes that are kept and those of the largest segment: try every bound of a segment."
 

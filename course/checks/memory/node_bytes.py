@@ -55,8 +55,13 @@ def mistaken_bytes(P: int, N: int, stage: int, is_mixed: bool, r: int) -> dict[s
         "With 32-bit weights there is no second copy of the weights: the state has 8 bytes.": of(12, 4, 4),
         "Without mixed precision weights and gradients have 4 bytes, not 2.": of(8, 2, 2),
     }  # fmt: skip
+    other = (
+        "With 16-bit weights the state has 12 bytes a weight, its 32-bit copy among them: look at is_mixed."
+        if is_mixed
+        else "These are the bytes of the other precision: look at is_mixed."
+    )
     return of_precision | {
-        "These are the bytes of the other precision: look at is_mixed.": of(*BYTES[not is_mixed]),
+        other: of(*BYTES[not is_mixed]),
         "This is what a rank keeps without sharding.": kept(P, P, 0, each),
         "This is what all ranks together keep.": N * nbytes(P, N, stage, is_mixed, r),
         "Ranges have whole numbers: the first P % N ranks have one more than the others.": kept(P, P / N, stage, each),
@@ -87,7 +92,6 @@ def mistaken_numbers(P: int, N: int, stage: int, is_mixed: bool, r: int) -> dict
         "These are bytes; how many numbers are sent does not depend on the precision.": right * BYTES[is_mixed][2],
         "An all-reduce is a reduce-scatter and an all-gather: two passes, not one.": P - here,
         "In stage 3 the weights are gathered twice, before forward and before backward.": sent(P, N, 0, r),
-        "Stage 3 gathers the weights twice and scatters the gradients once: three passes.": 4 * (P - here),
         "Only stage 3 gathers the weights twice.": sent(P, N, 3, r),
         "A rank does not send all ranges: in a reduce-scatter all but its own.": (1 + gathers) * P,
         "In an all-gather, the range that a rank does not send is that of the next rank, r + 1.": (1 + gathers)
@@ -101,6 +105,10 @@ def mistaken_numbers(P: int, N: int, stage: int, is_mixed: bool, r: int) -> dict
         * here,
     }  # fmt: skip
     known["The pair is (nbytes, sent), in this order."] = nbytes(P, N, stage, is_mixed, r)
+    if not is_mixed:
+        known["How many numbers are sent does not depend on the precision."] = 2 * right
+    if stage == 3:
+        known["Stage 3 gathers the weights twice and scatters the gradients once: three passes."] = 4 * (P - here)
     if stage == 0:
         known["Stage 0 sends, too: an all-reduce of the gradients."] = 0
     wrap = {"After rank N - 1 comes rank 0: the next rank is (r + 1) % N.": P - here + gathers * (P - P // N)}

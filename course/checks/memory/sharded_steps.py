@@ -91,7 +91,7 @@ def drawn(case: Case, seed: int, *, is_clipped: bool = False) -> Steps:
     gradients = [[rng.normal(size=total) + 0.3 for _ in range(N)] for _ in range(STEPS)]
     for each in gradients:
         for g in each:
-            g[::5] *= 1e-7  # small gradients are not 0
+            g[3::5] *= 1e-7  # small gradients are not 0; a message shows the first difference, which is no small one
     norms: list[float | None] = [None] * STEPS
     if is_clipped:
         gradients[-1] = [np.zeros(total) for _ in range(N)]
@@ -295,16 +295,21 @@ def compare_state(answer: Answer, one: Steps) -> None:
                 count == most,
                 f"{one.called(step, rank)}: the state has {counted(count, 'number')}, expected {most}: "
                 f"{STATES[one.kind]} for each number in this rank's range.",
-                "A rank keeps the state of its own range, and none of the others'."
+                "A rank keeps what update returned for its own range, and no other array."
                 if count > most
                 else "Return what update returned as the state: the next step needs it.",
             )
 
 
 def numbers_in(state: Any) -> int:
-    """The numbers in arrays and lists of numbers of a state; a single number, such as a norm, does not count."""
+    """The numbers in arrays and lists of numbers of a state; a single number, such as a norm, does not count.
+
+    Each byte of `bytes` counts as a number, since it may be part of one.
+    """
     if isinstance(state, np.ndarray):
         return state.size
+    if isinstance(state, (bytes, bytearray)):
+        return len(state)
     if isinstance(state, dict):
         return sum(map(numbers_in, state.values()))
     if isinstance(state, (list, tuple)):

@@ -21,8 +21,9 @@ Seconds = tuple[float, list[float], list[float]]
 def times(n: int) -> list[Seconds]:
     """A link that is faster than the computing, as fast, slower, much slower; and units that differ."""
     uneven = [float(1 + i * 5 % 7) for i in range(n)]
+    by_turns = [(4.0, 0.5)[i % 2] for i in range(n)]
     even: list[Seconds] = [(link, [1.0] * n, [2.0] * n) for link in (0.25, 1.0, 1.75, 6.0)]
-    return [*even, (3.0, uneven, [2 * t for t in uneven[::-1]])]
+    return [*even, *((link, each, [2 * t for t in each[::-1]]) for link, each in ((3.0, uneven), (1.75, by_turns)))]
 
 
 def best(n: int, places: int) -> list[str]:
@@ -198,7 +199,7 @@ class Schedule:
             computing = (
                 f"{forward[0]:g} s, backward {backward[0]:g} s"
                 if len(set(forward)) == 1
-                else "1 to 7 s, backward twice"
+                else f"{min(forward):g} to {max(forward):g} s, backward twice"
             )
             expect.true(
                 got <= want + 1e-9,
@@ -206,6 +207,9 @@ class Schedule:
                 "possible.",
                 f"Only {most} of {counted(self.places, 'place')} are ever in use: fetch units while another computes."
                 if most < min(self.n, self.places)
+                else "A send-back waits for all send-backs that are listed before it: list them in the order of the "
+                "backwards."
+                if [action for action in self.actions if action[0] == "G"] != [f"G{i}" for i in reversed(range(self.n))]
                 else "A fetch waits for all evicts and send-backs that are listed before it: list it directly behind "
                 "the one that makes room for it, and fetch the units in the order in which they compute.",
             )

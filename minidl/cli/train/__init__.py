@@ -129,7 +129,7 @@ def train(
         str | None,
         Option(
             help="Memory of a simulated node's device, and the link to its host: 2MB@10us/16GB. For --strategy "
-            "sharded, with offload or without."
+            "sharded, with offload or without; none: as much as needed, the default."
         ),
     ] = None,
     imported: Import = None,
@@ -138,7 +138,7 @@ def train(
         Path | None,
         Option(
             help="Run folder or checkpoint to go on from. Only --epochs, --nodes, --strategy, --algorithm, "
-            "--bucket-mb and --precision may differ from that run."
+            "--bucket-mb, --precision and --device-memory may differ from that run."
         ),
     ] = None,
     elastic: Annotated[

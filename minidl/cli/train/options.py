@@ -32,7 +32,7 @@ ADDED: dict[str, Any] = {
 }
 """Options that checkpoints of earlier versions lack, with what those versions used (momentum: the model's own)."""
 
-MAY_CHANGE = ("epochs", "nodes", "strategy", "algorithm", "bucket_mb", "precision")
+MAY_CHANGE = ("epochs", "nodes", "strategy", "algorithm", "bucket_mb", "precision", "device_memory")
 """Options that may differ in a resumed run: how long and how to train, but not what."""
 
 
@@ -54,6 +54,8 @@ def completed(options: Options) -> tuple[Options, parallel.Strategy, dict[str, f
         typed = {name: options[name] for name in strategies.RATES}
         options = options | strategies.optimizer_rates(options["optimizer"], options["model"], typed)
     options = job.completed(options)
+    if options["device_memory"] == engines.NO_MEMORY:
+        options = options | {"device_memory": None}
     if options["optimizer"] is None:
         check_momentum(options["model"], options["momentum"])
     if options["flops"] is not None:
@@ -82,7 +84,8 @@ def completed(options: Options) -> tuple[Options, parallel.Strategy, dict[str, f
         )
     if options["device_memory"] is not None and not strategy.counts_device:
         raise ValueError(
-            f"--device-memory: {type(strategy).__name__} does not count the bytes of a device: give --strategy sharded"
+            f"--device-memory: {type(strategy).__name__} does not count the bytes of a device: give --strategy "
+            f"sharded, or --device-memory {engines.NO_MEMORY}"
         )
     engines.check(options["on"], options["nodes"], strategy.servers)
     if not strategy.is_asynchronous and not isinstance(strategy, parallel.Pipeline):  # it has fewer replicas than nodes

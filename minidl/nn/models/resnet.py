@@ -1,6 +1,7 @@
 """ResNet: every block adds a correction to its input, so that a hundred layers can be trained.
 
 For ImageNet, depths 18, 34, 50, 101 and 152; for small images, the depths 6n + 2 of the paper's CIFAR-10 section.
+Wider blocks make it a WideResNet.
 """
 
 from __future__ import annotations
@@ -27,10 +28,11 @@ class BasicBlock(Module):
 
     expansion = 1
 
-    def __init__(self, in_channels: int, channels: int, stride: int = 1) -> None:
-        self.conv1 = Conv2d(in_channels, channels, 3, stride, padding=1, bias=False)
-        self.bn1 = BatchNorm2d(channels)
-        self.conv2 = Conv2d(channels, channels, 3, padding=1, bias=False)
+    def __init__(self, in_channels: int, channels: int, stride: int = 1, width: int = 1) -> None:
+        inner = channels * width
+        self.conv1 = Conv2d(in_channels, inner, 3, stride, padding=1, bias=False)
+        self.bn1 = BatchNorm2d(inner)
+        self.conv2 = Conv2d(inner, channels, 3, padding=1, bias=False)
         self.bn2 = BatchNorm2d(channels)
         self.downsample = shortcut(in_channels, channels, stride)
 
@@ -48,13 +50,13 @@ class Bottleneck(Module):
 
     expansion = 4
 
-    def __init__(self, in_channels: int, channels: int, stride: int = 1) -> None:
-        out_channels = channels * self.expansion
-        self.conv1 = Conv2d(in_channels, channels, 1, bias=False)
-        self.bn1 = BatchNorm2d(channels)
-        self.conv2 = Conv2d(channels, channels, 3, stride, padding=1, bias=False)
-        self.bn2 = BatchNorm2d(channels)
-        self.conv3 = Conv2d(channels, out_channels, 1, bias=False)
+    def __init__(self, in_channels: int, channels: int, stride: int = 1, width: int = 1) -> None:
+        inner, out_channels = channels * width, channels * self.expansion
+        self.conv1 = Conv2d(in_channels, inner, 1, bias=False)
+        self.bn1 = BatchNorm2d(inner)
+        self.conv2 = Conv2d(inner, inner, 3, stride, padding=1, bias=False)
+        self.bn2 = BatchNorm2d(inner)
+        self.conv3 = Conv2d(inner, out_channels, 1, bias=False)
         self.bn3 = BatchNorm2d(out_channels)
         self.downsample = shortcut(in_channels, out_channels, stride)
 
@@ -88,27 +90,36 @@ class ResNet(Module):
         depth                 18, 34, 50, 101 or 152 for ImageNet, 6n + 2 (8, 14, 20, ...) for small images
         num_classes           number of classes; default 1000 for ImageNet, 10 for small images
         in_channels           channels of the images
+        width                 factor on the channels inside each block; ResNet(50, width=2) is WideResNet-50-2
         zero_init_residual    initialise the last batch norm of each block to 0, so that every block starts as identity
 
     Shapes: x (n, in_channels, h, w) -> (n, num_classes).
     Depths for ImageNet are torchvision's: a 7x7 convolution and a pooling, which together divide the image's side by 4,
-    then stages of 64, 128, 256, 512 channels. ResNet-50 has 25,557,032 parameters.
+    then stages of 64, 128, 256, 512 channels. ResNet-50 has 25,557,032 parameters,
+    WideResNet-50-2 68,883,240.
     Depths for small images, such as CIFAR's: a 3x3 convolution, then three stages of n blocks with 16, 32, 64 channels.
     ResNet-20 has 272,474 parameters; the paper's 0.27M counts shortcuts without parameters, 2,752 fewer.
     Names are torchvision's: conv1, bn1, layer1.0.conv1, ..., layer2.0.downsample.0, ..., fc.
 
     References
         He et al., Deep Residual Learning (arXiv:1512.03385), table 1 and section 4.2; Goyal et al. (arXiv:1706.02677),
-        section 5.1 (zero_init_residual).
+        section 5.1 (zero_init_residual); Zagoruyko and Komodakis, Wide Residual Networks (arXiv:1605.07146): their
+        networks for ImageNet have this width, those for small images widen the blocks' outputs, too.
 
     >>> ResNet(20)(Tensor([[[[0.0] * 32] * 32] * 3])).shape
     (1, 10)
     """
 
     def __init__(
-        self, depth: int, num_classes: int | None = None, in_channels: int = 3, zero_init_residual: bool = False
+        self,
+        depth: int,
+        num_classes: int | None = None,
+        in_channels: int = 3,
+        zero_init_residual: bool = False,
+        width: int = 1,
     ) -> None:
         depth = whole_number("ResNet: depth", depth)
+        width = whole_number("ResNet: width", width, at_least=1)
         self.for_imagenet = depth in IMAGENET
         if self.for_imagenet:
             block, blocks = IMAGENET[depth]
@@ -127,9 +138,9 @@ class ResNet(Module):
         features = channels
         for i, name in enumerate(self.groups):
             out = channels * 2**i
-            stage = [block(features, out, stride=1 if i == 0 else 2)]
+            stage = [block(features, out, stride=1 if i == 0 else 2, width=width)]
             features = out * block.expansion
-            stage += [block(features, out) for _ in range(blocks[i] - 1)]
+            stage += [block(features, out, width=width) for _ in range(blocks[i] - 1)]
             setattr(self, name, Sequential(*stage))
         self.fc = Linear(features, num_classes if num_classes is not None else 1000 if self.for_imagenet else 10)
         for module in self.modules():

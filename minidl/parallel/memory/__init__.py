@@ -7,8 +7,8 @@ steps        what each stage of a model keeps for backward, counted without cont
 node_memory  the record: bytes by component and layer
 """
 
-from minidl.parallel.memory.live import LiveMemory, live
+from minidl.parallel.memory.live import live
 from minidl.parallel.memory.node_memory import COMPONENTS, NodeMemory, Part
 from minidl.parallel.memory.predicted import predicted
 
-__all__ = ["COMPONENTS", "LiveMemory", "NodeMemory", "Part", "live", "predicted"]
+__all__ = ["COMPONENTS", "NodeMemory", "Part", "live", "predicted"]

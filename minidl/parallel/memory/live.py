@@ -38,34 +38,21 @@ GRAPHS = {walk.__code__: "nodes", Recomputation.again.__code__: "outputs"}
 """Of these, what is left of a graph counts: where it is."""
 
 
-class LiveMemory(NodeMemory):
-    """What the memory of one node was filled with at the peak of a run.
-
-    moment  "forward", "backward", "update" or another mark of the trace, such as "F3" of a pipeline: its end; or what
-            happened within it, such as "backward: all_reduce", where a communicator call began, "backward: gradient",
-            where backward had completed one, or "backward: recomputed"
-    traced  peak of the process in bytes by tracemalloc, which also sees what operations need while they compute, and
-            Python's objects; None where several ranks share a process
-    """
-
-    def __init__(self, parts: Iterable[Part], moment: str, traced: int | None = None) -> None:
-        super().__init__(parts, moment)
-        self.traced = traced
-
-
 def live(
     job: Job, strategy: Strategy | None = None, nodes: int = 1, on: str | Engine = "simulation", **settings: Any
-) -> list[LiveMemory]:
+) -> list[NodeMemory]:
     """Train a few minibatches of the job, and return what each node held when it held most.
 
     Parameters
         job, strategy, nodes, on   as for `parallel.train`
         settings                   others of `parallel.train`, such as network
 
-    At each of the moments that `LiveMemory` names, the arrays count that the strategy and the graph can reach, each
-    once. The first minibatch does not count, before which the optimizer has no state; nor do the data set, its
-    minibatches, copies that the engine makes of messages, and what an operation needs only while it computes. With
-    `Sharded(offload=)`, host and device count together.
+    The arrays count that the strategy and the graph can reach, each once: where a mark of the trace ends, such as
+    "forward", "update" or "F3" of a pipeline; where a communicator call begins, "backward: all_reduce"; where backward
+    has completed a gradient or repeated a call, "backward: gradient" and "backward: recomputed". The first minibatch
+    does not count, before which the optimizer has no state; nor do the data set, its minibatches, copies that the
+    engine makes of messages, and what an operation needs only while it computes. With `Sharded(offload=)`, host and
+    device count together.
 
     >>> from minidl import data, nn, optim, parallel
     >>> job = parallel.Job(lambda: nn.models.MLP(64, 300, 10), data.digits, optim.Adam)
@@ -114,7 +101,7 @@ class _Watch:
 
     def __init__(self, session: Session, bottom: CodeType, traces: bool) -> None:
         self._session, self._bottom, self._traces = session, bottom, traces
-        self._largest, self._traced, self._mark = LiveMemory([], ""), 0, ""
+        self._largest, self._traced, self._mark = NodeMemory([]), 0, ""
         self._layers = _layers(session.model)
 
     def __enter__(self) -> Self:
@@ -135,9 +122,9 @@ class _Watch:
         self._session.comm.watch(None)
 
     @property
-    def peak(self) -> LiveMemory:
+    def peak(self) -> NodeMemory:
         """The largest so far."""
-        return LiveMemory(self._largest.parts, self._largest.moment, self._traced if self._traces else None)
+        return NodeMemory(self._largest.parts, self._largest.moment, self._traced if self._traces else None)
 
     def _look(self, kind: str, name: str) -> None:
         """Count what is alive now."""
@@ -146,7 +133,7 @@ class _Watch:
         is_training = self._mark != "evaluation" and (self._session.step or self._session.epoch)
         if is_training and not (kind == "call" and _is_computing(frame)):
             moment = self._mark if kind == "mark" else f"{self._mark}: {name}"
-            memory = LiveMemory(self._parts(frame), moment)
+            memory = NodeMemory(self._parts(frame), moment)
             if memory.total > self._largest.total:
                 self._largest = memory
             self._traced = max(self._traced, memory.total + max(peak - current, 0))
@@ -181,14 +168,14 @@ class _Watch:
         if session.partition.slices is not None:  # a parameter may be lent to a unit
             own = {id(owner(array)) for _, array in views[1]}
             views[0] = [(name, array) for name, array in views[0] if id(owner(array)) in own]
-        yield from _parts("weights", found, *views)
+        yield from _new_parts("weights", found, *views)
         older = [(f"version {v}", w) for each in reached.versions for v in each.kept for w in each.weights(v).values()]
-        yield from _parts("weights", found, older)
+        yield from _new_parts("weights", found, older)
         gradients = [[(named.get(t, "loss"), t.grad) for t in ts if t.grad is not None] for ts in (whole, held)]
-        yield from _parts("gradients", found, *gradients)
+        yield from _new_parts("gradients", found, *gradients)
         state = [(named.get(p, "loss"), a) for p, s in states.items() for a in s.values() if is_array(a)]
-        yield from _parts("optimizer", found, state)
-        yield from _parts("buffers", found, [("gathered weights", group.weights) for group in reached.groups])
+        yield from _new_parts("optimizer", found, state)
+        yield from _new_parts("buffers", found, [("gathered weights", group.weights) for group in reached.groups])
         found.new([t._data for t in whole])  # placeholders
         name = "inputs"
         outputs = {node_of(tensor): tensor for tensor in reached.nodes}  # of a node, not of the graph
@@ -197,7 +184,7 @@ class _Watch:
             kept = found.new([node, outputs.get(node)])
             yield Part(name, "activations", sum(array.nbytes for array in kept))
         for name, array in reached.arrays:
-            yield from _parts("gradients" if name == "gradient buckets" else "buffers", found, [(name, array)])
+            yield from _new_parts("gradients" if name == "gradient buckets" else "buffers", found, [(name, array)])
 
 
 def _module(frame: FrameType) -> str:
@@ -233,7 +220,7 @@ def _graph(nodes: Iterable[Node]) -> list[Node]:
     return sorted(rest, key=attrgetter("_sequence"))
 
 
-def _parts(component: str, found: KeptArrays, *views: Iterable[tuple[str, Any]]) -> Iterator[Part]:
+def _new_parts(component: str, found: KeptArrays, *views: Iterable[tuple[str, Any]]) -> Iterator[Part]:
     """An entry for each name of the arrays that are new.
 
     An array's names are those of the first list with views of it; what these leave of it belongs to the first of them.

@@ -29,6 +29,8 @@ class NodeMemory:
     """What the memory of one node is filled with at a moment.
 
     moment        when, such as "forward", "backward" or "update"; "" if unknown
+    traced        peak of the process in bytes by tracemalloc, which also sees what operations need while they compute,
+                  and Python's objects; None where it did not watch, or several nodes share a process
     parts         a Part for each layer and component that has bytes; the same name and component are one part
     total         the sum, in bytes
     by_component  bytes by component, in the order of COMPONENTS
@@ -42,8 +44,8 @@ class NodeMemory:
     (10440, 6240, {'0': 8400, '2': 2040})
     """
 
-    def __init__(self, parts: Iterable[Part], moment: str = "") -> None:
-        self.moment = moment
+    def __init__(self, parts: Iterable[Part], moment: str = "", traced: int | None = None) -> None:
+        self.moment, self.traced = moment, traced
         sums: dict[tuple[str, str], int] = {}
         for name, component, nbytes in parts:
             if component not in COMPONENTS:

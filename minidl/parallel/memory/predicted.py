@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from itertools import accumulate, chain
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -17,19 +16,16 @@ from minidl.nn import Module, Parameter
 from minidl.nn.checkpointing import checkpointing
 from minidl.parallel.data_parallel.serial import Serial
 from minidl.parallel.data_parallel.synchronous import Synchronous
-from minidl.parallel.gradients.buckets import fill
 from minidl.parallel.job import Job
 from minidl.parallel.memory import steps
 from minidl.parallel.memory.node_memory import NodeMemory, Part
 from minidl.parallel.memory.steps import Alone, Kept, Step
 from minidl.parallel.pipeline.action import Action
-from minidl.parallel.pipeline.costs import costs_of_units
-from minidl.parallel.pipeline.cuts import balanced_cuts
-from minidl.parallel.pipeline.pipeline import Pipeline, completed_with
+from minidl.parallel.pipeline.pipeline import Pipeline
 from minidl.parallel.run.learner import shards_of
 from minidl.parallel.sharded.scattered_gradients import IN_FLIGHT
 from minidl.parallel.sharded.sharded import Sharded
-from minidl.parallel.sharded.units import Layout, layout_of, parameters_of, places_of, units_of_model
+from minidl.parallel.sharded.units import GroupSpec, places_of
 from minidl.parallel.strategy import Strategy, check_strategy
 from minidl.parallel.tensor.hybrid import Hybrid
 
@@ -83,9 +79,8 @@ def predicted(
     with ExitStack() as stack:
         job = steps.emptied(job, stack)
         strategy.check(job, nodes)
+        strategy = strategy.prepared(job, nodes)
         plan, model = strategy.plan(job, nodes), job.build_model()
-        if isinstance(strategy, Pipeline):
-            strategy = _with_cuts(strategy, job, model, plan.dp)
         of_stage = [rank.peak(moment) for rank in _ranks(job, strategy, model, plan.dp)]
     return [of_stage[plan.coordinates(rank)["pp"]] for rank in range(nodes)]
 
@@ -112,21 +107,8 @@ def _check_known(strategy: Strategy) -> None:
             "predicted counts one version of the weights, but the stages of an asynchronous pipeline keep several: "
             "choose another schedule, such as 1f1b"
         )
-
-
-def _with_cuts(strategy: Pipeline, job: Job, model: Module, replicas: int) -> Pipeline:
-    """The pipeline with the cuts that `prepared` finds, from flops of units without contents."""
-    made = strategy.made_schedule()
-    if not isinstance(strategy.cuts, str):
-        return strategy
-    if made.chunks == 1:
-        return replace(strategy, cuts=())
-    if strategy.cuts != "flops":
+    if isinstance(strategy, Pipeline) and strategy.cuts == "seconds" and strategy.made_schedule().chunks > 1:
         raise ValueError('predicted computes nothing, so it measures no seconds: use cuts="flops", or give the cuts')
-    (share,) = _samples(job, replicas, 1)
-    x = steps.samples_of(job, max(share // made.micro_batches, 1))[0]
-    costs = costs_of_units(((model, each) for each in model.stages()), x, strategy.cuts)
-    return replace(strategy, cuts=balanced_cuts(costs, made.chunks))
 
 
 def _samples(job: Job, replicas: int, micro_batches: int) -> list[int]:
@@ -163,30 +145,14 @@ def _ranks(job: Job, strategy: Strategy, model: Module, replicas: int) -> Iterat
     state = _state(job, model)
     for stage in range(stages):
         mine = {chunk: chunks[chunk] for chunk, place in enumerate(places) if place == stage}
-        layouts = _layouts(strategy, model, stage)
-        yield _Rank(strategy, replicas, layouts, mine, kept, samples, actions[stage], state)
+        specs = strategy.shared_groups(model) if isinstance(strategy, Sharded) else []
+        specs = strategy.shared_groups(model, stage) if isinstance(strategy, Hybrid) else specs
+        yield _Rank(strategy, replicas, specs, mine, kept, samples, actions[stage], state)
 
 
 def _sharing(strategy: Strategy) -> int:
     """What the replicas share out: 0 nothing, 1 the optimizer's state, 2 gradients too, 3 weights too."""
     return strategy.stage if isinstance(strategy, Sharded) else getattr(strategy, "shard", None) or 0
-
-
-def _layouts(strategy: Strategy, model: Module, stage: int) -> list[Layout]:
-    """The parameters of each vector that the replicas of a stage share out, the last layer's first, and its units."""
-    if isinstance(strategy, Sharded) and strategy.stage == 3:
-        return layout_of(units_of_model(model), [*model.parameters()])
-    if isinstance(strategy, Hybrid) and strategy.shard == 3:
-        units = strategy._units(model, stage)
-        return layout_of(units, parameters_of(*units), strategy._tied(model))
-    groups: list[list[Parameter]] = []
-    if isinstance(strategy, Sharded):
-        groups = fill([p for p in model.parameters() if p.requires_grad], strategy.bucket_mb * 1e6)
-    elif isinstance(strategy, Hybrid) and strategy.shard is not None:
-        for parameters in completed_with(strategy._own_stages(model, stage)).values():
-            trained = [p for p in parameters if p.requires_grad]
-            groups += fill(trained, strategy.bucket_mb * 1e6, strategy._tied(model))
-    return [Layout((), group) for group in groups]
 
 
 def _state(job: Job, model: Module) -> dict[Any, int]:
@@ -241,7 +207,7 @@ class _Rank:
     Parameters
         strategy  how to train
         replicas  their number
-        layouts   of the vectors that they share out
+        specs     of the groups that they share out
         steps     of this rank's chunks, by the numbers of these
         kept      by the samples of a micro-batch, what each chunk of the model keeps of it
         samples   of each micro-batch
@@ -253,7 +219,7 @@ class _Rank:
         self,
         strategy: Strategy,
         replicas: int,
-        layouts: Sequence[Layout],
+        specs: Sequence[GroupSpec],
         steps: Mapping[int, Sequence[Step]],
         kept: Mapping[int, Sequence[Kept]],
         samples: Sequence[int],
@@ -269,7 +235,7 @@ class _Rank:
         for chunk, of_chunk in steps.items():
             for i, step in enumerate(of_chunk):
                 first = dict.fromkeys(step.tensors(), (chunk, i)) | first
-        own = {p: count for layout in layouts for p, count in _owned(layout.parameters, replicas).items()}
+        own = {p: count for spec in specs for p, count in _owned(spec.parameters, replicas).items()}
         self._fixed: list[Part] = []
         self._gradients = {chunk: [0] * (len(of_chunk) + 1) for chunk, of_chunk in steps.items()}  # the loss has none
         self._largest = dict.fromkeys(steps, 0)  # gradient of a parameter
@@ -281,9 +247,9 @@ class _Rank:
             self._gradients[chunk][i] += gradient
             self._largest[chunk] = max(self._largest[chunk], gradient)
         self._buckets = [
-            [_Share(*first[p], p.data.nbytes, own[p] * p.dtype.itemsize) for p in layout.parameters]
-            for layout in layouts
-            if layout.parameters[0] in state
+            [_Share(*first[p], p.data.nbytes, own[p] * p.dtype.itemsize) for p in spec.parameters]
+            for spec in specs
+            if spec.parameters[0] in state
         ]
         self._unit_of: dict[int, list[int]] = {}  # of each step of a chunk, and of the loss
         self._units: list[int] = []  # the weights of each unit
@@ -292,10 +258,10 @@ class _Rank:
             self._unit_of[chunk] = [*ends]
             self._units += [0] * (self._unit_of[chunk][-1] + 1 - len(self._units))
             self._unit_of[chunk].append(len(self._units) - 1)
-        for layout in layouts if self._units else ():
-            for unit in layout.users:
-                self._units[unit] += sum(p.data.nbytes for p in layout.parameters)
-        self._memory = places_of(layouts)[0] if self._units else 0
+        for spec in specs if self._units else ():
+            for unit in spec.users:
+                self._units[unit] += sum(p.data.nbytes for p in spec.parameters)
+        self._memory = places_of(specs)[0] if self._units else 0
 
     def peak(self, name: str | None) -> NodeMemory:
         """What there is when there is most, of the moments of that name."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from functools import partial
 from typing import Any, NamedTuple
@@ -21,7 +21,7 @@ from minidl.parallel.job import Job
 from minidl.parallel.mean_loss import Loss, mean_loss
 from minidl.parallel.pipeline.costs import name_of, names_in
 from minidl.parallel.pipeline.handover import separate, tensors_of
-from minidl.parallel.sharded.units import units_of, units_of_model
+from minidl.parallel.sharded.units import units_of
 from minidl.parallel.tensor.hybrid import RankAndSize
 from minidl.recomputation import checkpoint
 from minidl.tensor import backward
@@ -82,9 +82,7 @@ def whole(model: Module, is_unit_by_unit: bool) -> list[Step]:
     if isinstance(forward, CheckpointedForward):
         last = len(stages) if is_unit_by_unit else 0
         return [_segment(model, stages[a:b], a, again, b < last) for a, b, again in forward.segments]
-    ends = {unit.first - 1 for unit in units_of_model(model)} if is_unit_by_unit else set()
-    names = names_in(model)
-    return [Step(name_of(each, names), each, [each], i in ends) for i, each in enumerate(stages)]
+    return chunk(model, stages, True, is_unit_by_unit)
 
 
 def _segment(model: Module, stages: Sequence[Stage], first: int, recomputed: bool, is_end: bool) -> Step:
@@ -115,7 +113,7 @@ def kept(
 
     A step like the two before it keeps what the one before keeps, and is not executed: GPT-3 has 96 such blocks.
     """
-    x, y = samples_of(job, samples)
+    x, y = _samples(job, samples)
     left_out = [x, y, *(tensor for steps in chunks for step in steps for tensor in step.tensors())]
     arrays, found = KeptArrays(left_out), []
     for number, steps in enumerate(chunks):
@@ -176,12 +174,18 @@ def emptied(job: Job, stack: ExitStack) -> Job:
         held(model)
         return model
 
+    def each_stage() -> Iterator[tuple[Module, Stage]]:
+        model = job.build_model()
+        return ((model, each) for each in model.stages())
+
     vars(job)["build_held"] = build_held
     vars(job)["build_model"] = lambda: build_held(lambda model: ())
+    vars(job)["each_stage"] = each_stage
+    vars(job)["first_samples"] = lambda count: _samples(job, count)[0]
     return job
 
 
-def samples_of(job: Job, count: int) -> tuple[Array, Array]:
+def _samples(job: Job, count: int) -> tuple[Array, Array]:
     """That many samples, without contents but for whole numbers, which models read; and as many labels."""
     x, y = minibatch(job.build_data().train, np.arange(1))
     is_read = x.dtype.kind in "iu"
@@ -191,8 +195,11 @@ def samples_of(job: Job, count: int) -> tuple[Array, Array]:
 class Alone(RankAndSize):
     """The communicator of a rank among ranks that compute the same shapes: what they would send is like its own."""
 
-    def all_reduce(self, x: Array, *args: Any, **options: Any) -> Array:
-        return x
+    def mesh(self, shape: tuple[int, ...], names: tuple[str, ...]) -> dict[str, Alone]:
+        return {name: Alone(0, size) for name, size in zip(names, shape, strict=True)}
+
+    def all_reduce(self, x: Any, *args: Any, **options: Any) -> Any:
+        return x * self.size if isinstance(x, int) else x
 
     def all_gather(self, x: Array, *args: Any, **options: Any) -> list[Array]:
         return [x] * self.size

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from math import ceil
 from typing import Any, ClassVar, Literal, Self
-
-import numpy as np
 
 from minidl.arguments import one_of, real_number
 from minidl.cluster.algorithm import AllReduceAlgorithm
 from minidl.cluster.comm import Communicator
 from minidl.cluster.mesh import Mesh
 from minidl.data.loader import Batch
-from minidl.data.pairs import minibatch
 from minidl.kernels import Array
 from minidl.nn import Module, Parameter, Stage, building
 from minidl.nn.checkpointing import bypasses_checkpointing, check_attention, checkpointing
@@ -185,7 +182,7 @@ class Pipeline(Strategy):
         if made.chunks == 1:
             return replace(self, cuts=())
         samples = max(min(job.batch_size // self.plan(job, nodes).dp, len(train)) // made.micro_batches, 1)
-        costs = costs_of_units(_one_at_a_time(job), minibatch(train, np.arange(samples))[0], self.cuts)
+        costs = costs_of_units(job.each_stage(), job.first_samples(samples), self.cuts)
         strategy = replace(self, cuts=balanced_cuts(costs, made.chunks))
         strategy._check_statistics(job.build_held(lambda model: ()))
         return strategy
@@ -361,14 +358,3 @@ def completed_with(units: Mapping[int, Sequence[Stage]]) -> dict[int, list[Param
             for parameter in stage.parameters():
                 chunk_of.setdefault(parameter, chunk)
     return {chunk: [p for p, last in chunk_of.items() if last == chunk] for chunk in units}
-
-
-def _one_at_a_time(job: Job) -> Iterator[tuple[Module, Stage]]:
-    """Each of the model's stages, in a model that has the arrays of this one alone: the whole may not fit here."""
-
-    def stage(number: int, model: Module) -> Stage:
-        return model.stages()[number]
-
-    for number in range(len(job.build_held(lambda model: ()).stages())):
-        model = job.build_held(partial(stage, number)).train()
-        yield model, stage(number, model)

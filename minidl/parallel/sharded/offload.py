@@ -18,7 +18,7 @@ from minidl.parallel.gradients.flat_vector import set_gradient
 from minidl.parallel.sharded.flat_group import FlatGroup
 from minidl.parallel.sharded.scattered_gradients import ScatteredGradients
 from minidl.parallel.sharded.shares import Shares
-from minidl.parallel.sharded.units import Units
+from minidl.parallel.sharded.units import GroupSpec, Unit
 
 
 @dataclass(frozen=True)
@@ -73,21 +73,22 @@ class OffloadedShares(Shares):
         self,
         model: Module,
         mesh: Mesh[Communicator],
-        groups: Sequence[FlatGroup],
-        units: Units | None,
+        specs: Sequence[GroupSpec],
+        units: Sequence[Unit] | None,
+        overlap: bool,
         offload: Offload,
     ) -> None:
-        super().__init__(model, mesh, groups, units)
+        super().__init__(model, mesh, specs, units, overlap)
         comm = mesh["dp"]
         self._delayed, self._keeps_weights = offload.delayed, offload.what == "optimizer"
         comm.device  # noqa: B018  (raises where there is no host)
         self._lane, fetches = comm.split(0), comm.split(0)  # each goes on beside the program and the other one
-        for group in groups:
+        for group in self.groups:
             group.move_to_host(fetches, self._keeps_weights)
         self._begun: Work | None = None  # the last update
 
-    def serve(self, optimizer: Optimizer) -> None:
-        super().serve(optimizer)
+    def attach(self, optimizer: Optimizer) -> None:
+        super().attach(optimizer)
         if self._delayed and any(p not in self.names for group in optimizer.param_groups for p in group["params"]):
             raise ValueError(
                 "Offload: a delayed update is one of the model's parameters, but the optimizer has others, such as "

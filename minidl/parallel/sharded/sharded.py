@@ -27,11 +27,11 @@ from minidl.parallel.plan import ParallelPlan
 from minidl.parallel.run.partition import Partition
 from minidl.parallel.run.session import Session
 from minidl.parallel.sharded.device_bytes import DeviceBytes
-from minidl.parallel.sharded.flat_group import FlatGroup
+from minidl.parallel.sharded.flat_group import cut
 from minidl.parallel.sharded.offload import Offload, OffloadedGradients, OffloadedShares
 from minidl.parallel.sharded.scattered_gradients import ScatteredGradients
 from minidl.parallel.sharded.shares import Shares, shares_of
-from minidl.parallel.sharded.units import Units, cut_units, units_of_model
+from minidl.parallel.sharded.units import GroupSpec, groups_by_unit, units_of_model
 from minidl.tensor import Tensor
 
 
@@ -147,22 +147,22 @@ class Sharded(Synchronous):
         return self.with_batch_norm(model, mesh)
 
     def _cut(self, nodes: Communicator, model: Module) -> Module:
-        cut_units(nodes, units_of_model(model), [*model.parameters()])
+        for spec in self.shared_groups(model):
+            cut(spec.parameters, nodes)
         return model
+
+    def shared_groups(self, model: Module) -> list[GroupSpec]:
+        """What the nodes divide among them, the last layer's first."""
+        if self.stage == 3:
+            return groups_by_unit(units_of_model(model), [*model.parameters()])
+        trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
+        return [GroupSpec(bucket) for bucket in fill(trained, self.bucket_mb * 1e6)]
 
     def partition_of(self, model: Module, mesh: Mesh[Communicator] | None) -> Partition:
         assert mesh is not None  # it has no servers
-        nodes = mesh["dp"]
-        if self.stage == 3:
-            names = {parameter: name for name, parameter in model.named_parameters()}
-            units = Units(units_of_model(model), names, nodes, self.overlaps(nodes))
-            groups = units.groups
-        else:
-            units, trained = None, [parameter for parameter in model.parameters() if parameter.requires_grad]
-            groups = [FlatGroup(bucket, nodes) for bucket in fill(trained, self.bucket_mb * 1e6)]
-        if self.offload is None:
-            return Shares(model, mesh, groups, units)
-        return OffloadedShares(model, mesh, groups, units, self.offload)
+        units = units_of_model(model) if self.stage == 3 else None
+        settings = model, mesh, self.shared_groups(model), units, self.overlaps(mesh["dp"])
+        return Shares(*settings) if self.offload is None else OffloadedShares(*settings, self.offload)
 
     def overlaps(self, comm: Communicator) -> bool:
         return super().overlaps(comm) if self.offload is None or self.overlap is not None else True
@@ -202,7 +202,7 @@ class Sharded(Synchronous):
 
     def gradients(self, session: Session) -> ScatteredGradients:
         shares = shares_of(session)
-        shares.serve(session.optimizer)
+        shares.attach(session.optimizer)
         trained = [group for group in shares.groups if group.parameters[0].requires_grad]
         settings = trained, session.comm, self.algorithm, self.overlaps(session.comm), self.stage
         gradients = ScatteredGradients(*settings) if self.offload is None else OffloadedGradients(*settings, shares)

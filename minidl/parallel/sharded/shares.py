@@ -18,7 +18,7 @@ from minidl.optim.layer_wise import LayerWise
 from minidl.parallel.run.partition import Partition, joined
 from minidl.parallel.run.session import Session
 from minidl.parallel.sharded.flat_group import FlatGroup
-from minidl.parallel.sharded.units import Units
+from minidl.parallel.sharded.units import GroupSpec, Unit, Units
 from minidl.tensor import Tensor
 
 
@@ -28,12 +28,15 @@ class Shares(Partition):
     Each updates its range of every group. A checkpoint is made by all ranks of all replicas.
 
     Parameters
-        model   of which this rank holds all that its replica gives it, or has it unit by unit
-        mesh    of the run's plan
-        groups  of its parameters; frozen ones may be in none
-        units   where each unit has its weights only while it computes; None: all have theirs
+        model    of which this rank holds all that its replica gives it, or has it unit by unit
+        mesh     of the run's plan
+        specs    of the groups of its parameters; frozen ones may be in none
+        units    each of which has its weights only while it computes; None: all have theirs
+        overlap  whether the weights of the next unit travel while one computes
 
     Attributes
+        groups  the vectors of weights
+        units   executes the units; None without
         count   called when the rank holds much, as `DeviceBytes`; None: nothing is counted
     """
 
@@ -41,11 +44,20 @@ class Shares(Partition):
     count: Callable[..., None] | None
 
     def __init__(
-        self, model: Module, mesh: Mesh[Communicator], groups: Sequence[FlatGroup], units: Units | None = None
+        self,
+        model: Module,
+        mesh: Mesh[Communicator],
+        specs: Sequence[GroupSpec],
+        units: Sequence[Unit] | None = None,
+        overlap: bool = False,
     ) -> None:
+        self._replicas = self._summing = replicas = mesh["dp"]
+        names = {parameter: name for name, parameter in model.named_parameters()}
+        self.units = None if units is None else Units(units, specs, names, replicas, overlap)
+        groups = [FlatGroup(spec.parameters, replicas) for spec in specs] if self.units is None else self.units.groups
+        self.groups = groups
+        self.count = None
         super().__init__(model, mesh)
-        self.groups, self.units, self._replicas = groups, units, mesh["dp"]
-        self._summing, self.count = self._replicas, None
         own = {whole: part for group in groups for whole, part in group.slices.items()}
         self.slices = {whole: own.get(whole, whole) for whole in model.parameters()}
         self.trained = [part for part in own.values() if part.requires_grad]
@@ -59,7 +71,7 @@ class Shares(Partition):
             self.held |= self._slice_of
         self._sharers = {self.names[whole]: ranks for group in groups for whole, ranks in group.owners().items()}
 
-    def serve(self, optimizer: Optimizer) -> None:
+    def attach(self, optimizer: Optimizer) -> None:
         """Let an optimizer that needs norms add up their squares over the replicas."""
         if isinstance(optimizer, LayerWise):
             optimizer.sum_over_ranks = self.sum_over_ranks
@@ -129,9 +141,6 @@ class Shares(Partition):
                 group.gather()()
                 for parameter in group.parameters:
                     parameter.increment_version()
-
-    def agree(self, mine: bool) -> bool:
-        return all(self._counting.all_gather(mine))
 
     def sum_over_ranks(self, squares: Mapping[Tensor, Sequence[float]]) -> dict[Tensor, list[float]]:
         """The sums, over the replicas, of what each has of some parameters: the same ones, in the same order."""

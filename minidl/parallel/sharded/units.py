@@ -18,7 +18,7 @@ from minidl.nn.checkpointing import CheckpointedForward
 from minidl.parallel.pipeline.chunks import Link, Pass
 from minidl.parallel.pipeline.handover import separate, tensors_of
 from minidl.parallel.run.session import Session
-from minidl.parallel.sharded.flat_group import FlatGroup, cut
+from minidl.parallel.sharded.flat_group import FlatGroup
 from minidl.recomputation import checkpoint
 
 ALIGNMENT = 64
@@ -56,16 +56,16 @@ def units_of_model(model: Module) -> list[Unit]:
     return units_of(stages)
 
 
-class Layout(NamedTuple):
-    """The parameters of a group, and the numbers of the units that use them, in order."""
+class GroupSpec(NamedTuple):
+    """The parameters of a `FlatGroup`, and the numbers of the units that use them, in order; without units, none."""
 
-    users: tuple[int, ...]
     parameters: list[Parameter]
+    users: tuple[int, ...] = ()
 
 
-def layout_of(
+def groups_by_unit(
     units: Sequence[Unit], parameters: Sequence[Parameter], alone: Collection[Parameter] = ()
-) -> list[Layout]:
+) -> list[GroupSpec]:
     """The groups of the parameters: those that the same units use, of one dtype, all trained or all frozen.
 
     They are in the order in which backward completes their gradients: that of the first unit that uses them, the last
@@ -77,12 +77,12 @@ def layout_of(
     for number, unit in enumerate(units):
         for parameter in parameters_of(unit):
             users.setdefault(parameter, []).append(number)
-    groups: dict[Any, Layout] = {}
+    groups: dict[Any, GroupSpec] = {}
     for parameter in parameters:
         used = tuple(users.get(parameter, [0]))
         key = used, parameter.dtype, parameter.requires_grad, parameter if parameter in alone else None
-        groups.setdefault(key, Layout(used, [])).parameters.append(parameter)
-    return sorted(groups.values(), key=lambda layout: -layout.users[0])
+        groups.setdefault(key, GroupSpec([], used)).parameters.append(parameter)
+    return sorted(groups.values(), key=lambda spec: -spec.users[0])
 
 
 def parameters_of(*units: Unit) -> list[Parameter]:
@@ -102,13 +102,13 @@ class Units:
 
     Parameters
         units    of this node, in order
-        names    of the parameters of this node, which have been cut, or are whole
+        specs    of the groups of its parameters, which have been cut, or are whole
+        names    of these parameters
         comm     communicator of the nodes that share them out
         overlap  whether the weights of the next unit travel while one computes
-        alone    parameters that are groups of their own
 
     Attributes
-        groups     of the parameters, in the order in which backward completes their gradients
+        groups     those of `specs`
         completed  for each chunk, called after the backward of each of its units with the number of the chunk's trained
                    groups whose gradients are final, as `ScatteredGradients.completed`
         count      called after the forward of each unit, as `DeviceBytes`; None: nothing is counted
@@ -117,32 +117,31 @@ class Units:
     def __init__(
         self,
         units: Sequence[Unit],
+        specs: Sequence[GroupSpec],
         names: Mapping[Parameter, str],
         comm: Communicator,
         overlap: bool,
-        alone: Collection[Parameter] = (),
     ) -> None:
-        self._overlap, self._units, layouts = overlap, units, layout_of(units, [*names], alone)
-        self.groups = [FlatGroup(layout.parameters, comm, is_kept=False) for layout in layouts]
-        self._names = names
+        self._overlap, self._units, self._names = overlap, units, names
+        self.groups = [FlatGroup(spec.parameters, comm, is_kept=False) for spec in specs]
         self._release(self.groups)
-        self._bytes, self._places = places_of(layouts)
+        self._bytes, self._places = places_of(specs)
         self.completed: dict[int, Callable[[int], None]] = {}
         self.count: Callable[..., None] | None = None
         self._groups_of = [
-            [group for group, layout in zip(self.groups, layouts, strict=True) if number in layout.users]
+            [group for group, spec in zip(self.groups, specs, strict=True) if number in spec.users]
             for number in range(len(units))
         ]
         self._of_chunk = dict[int, list[int]]()
         for number, unit in enumerate(units):
             self._of_chunk.setdefault(unit.chunk, []).append(number)
-        trained = [layout for layout in layouts if layout.parameters[0].requires_grad]
+        trained = [spec for spec in specs if spec.parameters[0].requires_grad]
         self._completed, self._tied = list[int](), dict[int, dict[Parameter, int]]()
         for chunk, numbers in self._of_chunk.items():
-            first = [layout.users[0] for layout in trained if units[layout.users[0]].chunk == chunk]
+            first = [spec.users[0] for spec in trained if units[spec.users[0]].chunk == chunk]
             self._completed += [sum(user >= number for user in first) for number in numbers]
-            users = [(layout, [user for user in layout.users if user in numbers]) for layout in trained]
-            self._tied[chunk] = {p: here[0] for layout, here in users if len(here) > 1 for p in layout.parameters}
+            users = [(spec, [user for user in spec.users if user in numbers]) for spec in trained]
+            self._tied[chunk] = {p: here[0] for spec, here in users if len(here) > 1 for p in spec.parameters}
 
     def forward_and_backward(self, session: Session, batch: Batch) -> None:
         """Compute the gradients of this node's samples by the whole model; without samples, gather with the others."""
@@ -284,24 +283,16 @@ class Units:
         return output
 
 
-def places_of(layouts: Sequence[Layout]) -> tuple[int, list[slice]]:
+def places_of(specs: Sequence[GroupSpec]) -> tuple[int, list[slice]]:
     """The bytes that the largest unit needs with all that several units use, and the place of each group in them."""
-    sizes = [layout.parameters[0].dtype.itemsize * sum(p.size for p in layout.parameters) for layout in layouts]
+    sizes = [spec.parameters[0].dtype.itemsize * sum(p.size for p in spec.parameters) for spec in specs]
     padded = [-(-size // ALIGNMENT) * ALIGNMENT for size in sizes]
-    shared = sum(size for layout, size in zip(layouts, padded, strict=True) if len(layout.users) > 1)
+    shared = sum(size for spec, size in zip(specs, padded, strict=True) if len(spec.users) > 1)
     ends = dict[Any, int]()  # of what lies in the memory of each unit, and, for None, in that of several
     places = []
-    for layout, size, space in zip(layouts, sizes, padded, strict=True):
-        unit = layout.users[0] if len(layout.users) == 1 else None
+    for spec, size, space in zip(specs, sizes, padded, strict=True):
+        unit = spec.users[0] if len(spec.users) == 1 else None
         start = ends.get(unit, 0 if unit is None else shared)
         ends[unit] = start + space
         places.append(slice(start, start + size))
     return max(ends.values(), default=0), places
-
-
-def cut_units(
-    comm: Communicator, units: Sequence[Unit], parameters: Sequence[Parameter], alone: Collection[Parameter] = ()
-) -> None:
-    """Keep only this node's elements of the parameters; within `nn.building`, no others are made."""
-    for layout in layout_of(units, parameters, alone):
-        cut(layout.parameters, comm)

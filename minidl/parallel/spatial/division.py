@@ -161,7 +161,10 @@ def divide(
         if size is None:
             return None
         if (kind := on_tiles.get(type(module))) is None:
-            raise ValueError(f"{name}, a {type(module).__name__}, is none of the layers that work on tiles")
+            raise ValueError(
+                f"{name}, a {type(module).__name__}, is none of the layers that work on tiles: leave it out of "
+                "the layout, or leave out spatial"
+            )
         return kind(module, tile, size)
 
     replace_layers(model, rule)

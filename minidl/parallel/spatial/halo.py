@@ -10,6 +10,7 @@ References
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -55,11 +56,17 @@ class Frame:
                 )
                 self.messages[d].append((tile.neighbour(d, index), sent, received))
 
-    def around(self, x: Array, place: Any) -> Array:
-        """Zeros around x, which is at that place."""
+    def around(self, x: Array, place: Any, halo: Sequence[tuple[Any, Array]] = ()) -> Array:
+        """Zeros around x, which is at that place, and the halo."""
         whole = kernels.array_module(x).zeros((*x.shape[:2], *self._extents), dtype=x.dtype)
-        whole[place] = x
+        for at, pixels in ((place, x), *halo):
+            whole[at] = pixels
         return whole
+
+    def halo(self, whole: Array) -> list[tuple[Any, Array]]:
+        """Copies of what has come from the neighbours, with their places in the frame."""
+        places = [received for messages in self.messages for _, _, received in messages if received is not None]
+        return [(place, whole[place].copy()) for place in places]
 
 
 class Exchange:

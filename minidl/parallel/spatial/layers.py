@@ -100,19 +100,23 @@ class SpatialConv2d(Conv2d):
         compute(Span(0, shape[0]), Span(0, columns.start))
         compute(Span(0, shape[0]), Span(columns.stop, shape[1]))
 
+        own, halo, padded = x.data, frame.halo(whole), area.shape  # not the frame: what gave x may keep it, too
+
         def separable_vjp(g: Array, needs: Any) -> tuple[Array, ...]:
-            kernel, of_x = kernels.current(), False
+            kernel, of_x, of_weight = kernels.current(), False, False
             if needs[0]:
-                gradient = frame.around(kernel.conv2d_backward_input(g, w, area.shape, *numbers), frame.area)
+                gradient = frame.around(kernel.conv2d_backward_input(g, w, padded, *numbers), frame.area)
                 last = begin_return(frame, gradient)
-            of_weight = needs[1] and kernel.conv2d_backward_weight(g, area, w.shape, *numbers)
+            if needs[1]:
+                again = frame.around(own, frame.own, halo)[frame.area]
+                of_weight = kernel.conv2d_backward_weight(g, again, w.shape, *numbers)
             of_bias = (needs[2] and kernel.sum_channels(g),) if bias is not None else ()
             if needs[0]:
                 last.finish()
                 of_x = own_tile(frame, gradient)
             return (of_x, of_weight, *of_bias)
 
-        return record(out, (x, weight) if bias is None else (x, weight, bias), separable_vjp, saved=(1,))
+        return record(out, (x, weight) if bias is None else (x, weight, bias), separable_vjp, saved=(0, 1))
 
 
 class SpatialPool2d(Module):

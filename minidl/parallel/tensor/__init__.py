@@ -7,7 +7,7 @@ From top to bottom; a file imports only from lines below its own:
     layouts           which layer of a model is divided how
     embedding         a table of vectors, divided by its rows
     on_tiles          convolutions that are divided by pixels, too
-    convolution       convolutions, divided by their filters or by the channels that they read; batch norm between them
+    convolution       convolutions, divided by filters, by the channels that they read, or by both; batch norm between
     linear            linear layers, divided by their outputs or by their inputs
     loss              cross entropy of logits that are divided by classes
     dropout           the share of a mask
@@ -15,7 +15,7 @@ From top to bottom; a file imports only from lines below its own:
 """
 
 from minidl.parallel.tensor.collectives import copied, gathered, summed
-from minidl.parallel.tensor.convolution import ColumnConv2d, RowConv2d, ShardedBatchNorm
+from minidl.parallel.tensor.convolution import ColumnConv2d, GridConv2d, RowConv2d, SampleConv2d, ShardedBatchNorm
 from minidl.parallel.tensor.dropout import ShardedDropout
 from minidl.parallel.tensor.embedding import PositionEmbedding, VocabularyEmbedding
 from minidl.parallel.tensor.hybrid import Hybrid
@@ -26,10 +26,12 @@ from minidl.parallel.tensor.loss import vocabulary_cross_entropy
 __all__ = [
     "ColumnConv2d",
     "ColumnLinear",
+    "GridConv2d",
     "Hybrid",
     "PositionEmbedding",
     "RowConv2d",
     "RowLinear",
+    "SampleConv2d",
     "ShardedBatchNorm",
     "ShardedDropout",
     "VocabularyEmbedding",

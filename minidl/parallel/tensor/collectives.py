@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from minidl import kernels
+from minidl.cluster.collectives.partition import split
 from minidl.cluster.comm import Communicator
 from minidl.kernels import Array
 from minidl.kernels.sixteen_bit import cast, is_sixteen_bit
@@ -90,6 +91,8 @@ def sliced(x: Tensor, comm: Communicator, axis: int) -> Tensor:
 
 def gathered_whole(x: Tensor, comm: Communicator, axis: int) -> Tensor:
     """Concatenate the ranks' x along an axis; backward sums, since each rank computes a different share from it."""
+    if comm.size == 1:
+        return x
     return record(joined(x.data, comm, axis), (x,), lambda g, needs: (reduce_scattered(g, comm, axis),))
 
 
@@ -120,10 +123,14 @@ def joined(x: Array, comm: Communicator, axis: int) -> Array:
 
 
 def reduce_scattered(x: Array, comm: Communicator, axis: int) -> Array:
-    """This rank's slice, along an axis, of the sum of the ranks' arrays."""
+    """This rank's slice, along an axis, of the sum; ValueError if slices of another axis than 0 would differ."""
     if comm.size == 1:
         return x
-    check_divides(x.shape, comm, axis)
+    if axis and x.shape[axis] % comm.size:  # samples may differ in number, but not positions: dropout counts on it
+        raise ValueError(
+            f"{x.shape[axis]} numbers along axis {axis} of an array of shape {x.shape} cannot be divided by "
+            f"{comm.size} ranks: use a multiple of {comm.size}"
+        )
     whole = _widened(x)
     module = kernels.array_module(whole)
     mine = comm.reduce_scatter(module.ascontiguousarray(np.moveaxis(whole, axis, 0)))
@@ -137,18 +144,8 @@ def _widened(x: Array) -> NDArray[Any]:
 
 
 def own_slice(x: Array, comm: Communicator, axis: int) -> Array:
-    """This rank's slice of an array along an axis, a view."""
-    check_divides(x.shape, comm, axis)
-    size = x.shape[axis] // comm.size
+    """This rank's slice of an array along an axis, a view; where sizes differ, the first ranks have one more."""
+    mine = split(range(x.shape[axis]), comm.size)[comm.rank]
     place: list[Any] = [slice(None)] * x.ndim
-    place[axis] = slice(comm.rank * size, (comm.rank + 1) * size)
+    place[axis] = slice(mine.start, mine.stop)
     return x[tuple(place)]
-
-
-def check_divides(shape: tuple[int, ...], comm: Communicator, axis: int) -> None:
-    """Raise ValueError unless an array of this shape has as many slices along the axis as there are ranks."""
-    if shape[axis] % comm.size:
-        raise ValueError(
-            f"{shape[axis]} numbers along axis {axis} of an array of shape {shape} cannot be divided by {comm.size} "
-            f"ranks: use a multiple of {comm.size}"
-        )

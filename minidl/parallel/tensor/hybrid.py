@@ -16,7 +16,6 @@ from minidl.arguments import flag, one_of, whole_number
 from minidl.cluster.comm import Communicator
 from minidl.cluster.mesh import Mesh
 from minidl.data import Dataset
-from minidl.data.pairs import minibatch
 from minidl.nn import Module, Parameter, Stage
 from minidl.nn.shard import FlatShard
 from minidl.parallel.gradients.buckets import GradientBuckets, fill
@@ -28,10 +27,10 @@ from minidl.parallel.pipeline.pipeline import Pipeline, completed_with
 from minidl.parallel.plan import ParallelPlan, in_any_order
 from minidl.parallel.run.partition import Partition
 from minidl.parallel.run.session import Session
-from minidl.parallel.sharded.flat_group import FlatGroup, shape_of
+from minidl.parallel.sharded.flat_group import cut, shape_of
 from minidl.parallel.sharded.scattered_gradients import ScatteredGradients
 from minidl.parallel.sharded.shares import Shares, shares_of
-from minidl.parallel.sharded.units import Unit, Units, cut_units, parameters_of, units_of
+from minidl.parallel.sharded.units import GroupSpec, Unit, groups_by_unit, parameters_of, units_of
 from minidl.parallel.spatial.division import Division, divide, division_of, grid_of, tiled_parameters
 from minidl.parallel.spatial.samples import tiles_of
 from minidl.parallel.spatial.tiles import Tile
@@ -98,6 +97,9 @@ class Hybrid(Pipeline):
         sequence  True: between sharded layers, each node along "tp" has a slice of the positions: norms and dropout
                   are computed once instead of tp times, for the same number of words in messages; a quarter more
                   with recompute="selective", which keeps slices alone, so that activations are divided by tp
+        sample_slices  True: one weird trick, for AlexNet, VGG16 and LeNet. Each node along "tp" computes the
+                  convolutions of a slice of the samples, and a share of each linear layer for all of them; where a
+                  micro-batch has fewer samples than nodes, some have none
         shard     what the nodes along "dp" share out among them instead of keeping copies, as in `Sharded(stage=)`
                       1     the optimizer's state
                       2     ... and the gradients
@@ -127,7 +129,8 @@ class Hybrid(Pipeline):
 
     References
         Narayanan et al. (arXiv:2104.04473), section 3; Korthikanti et al. (arXiv:2205.05198), section 4.2; Rajbhandari
-        et al. (arXiv:1910.02054), section 5, for shard; Dryden et al. (arXiv:1903.06681), for spatial.
+        et al. (arXiv:1910.02054), section 5, for shard; Dryden et al. (arXiv:1903.06681) for spatial;
+        Krizhevsky (arXiv:1404.5997) for sample_slices.
     """
 
     stages: int = field(default=1, init=False, repr=False)
@@ -138,6 +141,7 @@ class Hybrid(Pipeline):
     spatial: int | str | tuple[int, int] = 1
     layout: Layout | None = None
     sequence: bool = False
+    sample_slices: bool = False
     shard: int | None = None
     axes: Sequence[str] = AXES
     _division: Division | None = field(default=None, init=False, repr=False)  # how the grid divides the model
@@ -151,6 +155,19 @@ class Hybrid(Pipeline):
             object.__setattr__(self, own, value)
         grid_of("Hybrid: spatial", self.spatial)
         flag("Hybrid: sequence", self.sequence)
+        if flag("Hybrid: sample_slices", self.sample_slices) and self.layout is not None:
+            raise ValueError(
+                "Hybrid: sample_slices=True chooses the layout: leave out layout, or leave out sample_slices"
+            )
+        if self.sequence and self.sample_slices:
+            raise ValueError(
+                "Hybrid: slices are of positions or of samples: leave out sequence, or leave out sample_slices"
+            )
+        if self.sample_slices and self._tiles > 1:
+            raise ValueError(
+                f"Hybrid: nodes divide the pixels of a convolution, spatial={self.spatial}, or the samples: leave out "
+                "spatial, or leave out sample_slices"
+            )
         if self.shard is not None:
             object.__setattr__(self, "shard", whole_number("Hybrid: shard", self.shard, at_least=1, at_most=3))
             one_of("Hybrid: with shard, algorithm", self.algorithm, ("auto", "ordered"))
@@ -232,8 +249,7 @@ class Hybrid(Pipeline):
 
     def _divided(self, job: Job) -> Division:
         """How the grid divides the model. ValueError if it cannot."""
-        samples = minibatch(job.build_data().train, np.arange(1))[0]
-        return division_of(job.build_held(lambda model: ()), samples.shape[1:], self._grid)
+        return division_of(job.build_held(lambda model: ()), job.first_samples(1).shape[1:], self._grid)
 
     def _complete(self, job: Job) -> Self:
         """With the dropouts and batch norms of sharded features in a layout that was given."""
@@ -245,11 +261,10 @@ class Hybrid(Pipeline):
         """The sharded dropouts and batch norms that the layout lacks. ValueError if it does not fit the model."""
         whole = deepcopy(job.build_model())  # a copy: it is changed in place
         divided = self._split(job, deepcopy(whole), RankAndSize(0, self.tp))
-        samples = minibatch(job.build_data().train, np.arange(1))[0]
-        return {} if self.layout is None else sharded_layers(whole, divided, samples)
+        return {} if self.layout is None else sharded_layers(whole, divided, job.first_samples(1))
 
     def _split(self, job: Job, model: Module, comm: Any) -> Module:
-        layout = layout_of(model, self.sequence) if self.layout is None else self.layout
+        layout = layout_of(model, self.sequence, self.sample_slices) if self.layout is None else self.layout
         split_layers(model, comm, layout)
         if job.loss is not classification_loss:  # it reads whole logits
             for head in _heads(model):
@@ -270,8 +285,8 @@ class Hybrid(Pipeline):
             self._split(job, model, mesh["tp"])
         self._work_on_tiles(model, mesh["spatial"], self._division)
         if self.shard == 3:
-            units = self._units(model, mesh.coordinates["pp"])
-            cut_units(mesh["dp"], units, parameters_of(*units), self._tied(model))
+            for spec in self.shared_groups(model, mesh.coordinates["pp"]):
+                cut(spec.parameters, mesh["dp"])
         return super().partition(job, mesh, model)
 
     def samples(self, dataset: Dataset, mesh: Mesh[Communicator] | None) -> Dataset:
@@ -284,18 +299,20 @@ class Hybrid(Pipeline):
     def partition_of(self, model: Module, mesh: Mesh[Communicator] | None) -> Partition:
         if self.shard is None or mesh is None:
             return super().partition_of(model, mesh)
-        replicas, tied = mesh["dp"], self._tied(model)
+        stage = mesh.coordinates["pp"]
+        units = self._units(model, stage) if self.shard == 3 else None
+        return Shares(model, mesh, self.shared_groups(model, stage), units, self.overlaps(mesh["dp"]))
+
+    def shared_groups(self, model: Module, stage: int) -> list[GroupSpec]:
+        """What the replicas of a stage of the pipeline divide among them, the last layer's first."""
+        tied = self._tied(model)
         if self.shard == 3:
-            names = {parameter: name for name, parameter in model.named_parameters()}
-            made = self._units(model, mesh.coordinates["pp"])
-            held = {parameter: names[parameter] for parameter in parameters_of(*made)}
-            units = Units(made, held, replicas, self.overlaps(replicas), tied)
-            return Shares(model, mesh, units.groups, units)
-        groups = []
-        for parameters in completed_with(self._own_stages(model, mesh.coordinates["pp"])).values():
-            trained = [parameter for parameter in parameters if parameter.requires_grad]
-            groups += [FlatGroup(bucket, replicas) for bucket in fill(trained, self.bucket_mb * 1e6, tied)]
-        return Shares(model, mesh, groups)
+            units = self._units(model, stage)
+            return groups_by_unit(units, parameters_of(*units), tied)
+        buckets: list[list[Parameter]] = []
+        for parameters in completed_with(self._own_stages(model, stage)).values() if self.shard else ():
+            buckets += fill([p for p in parameters if p.requires_grad], self.bucket_mb * 1e6, tied)
+        return [GroupSpec(bucket) for bucket in buckets]
 
     def _own_stages(self, model: Module, stage: int) -> dict[int, list[Stage]]:
         """The model's stages in each chunk of a stage of the pipeline."""
@@ -322,7 +339,7 @@ class Hybrid(Pipeline):
         made = super().gradients(session, units)
         if self.shard is not None:
             shares = shares_of(session)
-            shares.serve(session.optimizer)
+            shares.attach(session.optimizer)
             if shares.units is not None:
                 shares.units.completed |= {chunk: cast(ScatteredGradients, g).completed for chunk, g in made.items()}
         return made
@@ -340,9 +357,9 @@ class Hybrid(Pipeline):
         return session.job.loss
 
     def update(self, session: Session) -> None:
-        """Update; first sum the gradients of which each rank has a term: with `sequence`, of unsharded parameters;
-        with `spatial`, of the parameters that work on tiles."""
-        if self.sequence and self.tp > 1:
+        """Update; first sum the gradients of which each rank has a term: with slices, of unsharded parameters; with
+        `spatial`, of the parameters that work on tiles."""
+        if (self.sequence or self.sample_slices) and self.tp > 1:
             own = [p for p in session.partition.trained if p.grad is not None]
             whole = [p for p in own if (p.shard.of if isinstance(p.shard, FlatShard) else p.shard) is None]
             self._sum_gradients(whole, session.mesh["tp"])

@@ -8,8 +8,8 @@ from functools import partial
 from typing import Any
 
 from minidl.cluster.comm import Communicator
-from minidl.nn import Module, models, replace_layers
-from minidl.parallel.tensor.convolution import ColumnConv2d, RowConv2d, ShardedBatchNorm
+from minidl.nn import Conv2d, Dropout, Linear, Module, models, replace_layers
+from minidl.parallel.tensor.convolution import ColumnConv2d, RowConv2d, SampleConv2d, ShardedBatchNorm
 from minidl.parallel.tensor.dropout import ShardedDropout
 from minidl.parallel.tensor.embedding import PositionEmbedding, VocabularyEmbedding
 from minidl.parallel.tensor.linear import ColumnLinear, RowLinear
@@ -27,18 +27,19 @@ def gpt_layout(model: models.GPT, sequence: bool = False) -> Layout:
 
     sequence: whether every rank has a slice of the positions where norms and dropout work, between the divided layers.
     """
+    slices = 1 if sequence else None
     block: Any = next(iter(model.transformer.h), None)
     if block is None:
         raise ValueError("a GPT without blocks has no layers to divide: n_layer must be at least 1")
     layout: dict[str, Callable[[Any, Communicator], Module]] = {
         "transformer.wte": partial(VocabularyEmbedding, sequence=sequence),
         "*.attn.c_attn": partial(
-            ColumnLinear, blocks=3, unit=block.attn.head_size, sequence=sequence
+            ColumnLinear, blocks=3, unit=block.attn.head_size, slices=slices
         ),  # query, key and value
-        "*.attn.c_proj": partial(RowLinear, sequence=sequence),
-        "*.mlp.c_fc": partial(ColumnLinear, sequence=sequence),  # GELU follows: it needs whole sums
-        "*.mlp.c_proj": partial(RowLinear, sequence=sequence),
-        "lm_head": partial(ColumnLinear, gather="evaluation", sequence=sequence),
+        "*.attn.c_proj": partial(RowLinear, slices=slices),
+        "*.mlp.c_fc": partial(ColumnLinear, slices=slices),  # GELU follows: it needs whole sums
+        "*.mlp.c_proj": partial(RowLinear, slices=slices),
+        "lm_head": partial(ColumnLinear, gather="evaluation", slices=slices),
     }
     if sequence:
         layout["transformer.wpe"] = PositionEmbedding
@@ -47,15 +48,62 @@ def gpt_layout(model: models.GPT, sequence: bool = False) -> Layout:
     return layout
 
 
-def layout_of(model: Module, sequence: bool = False) -> Layout:
+def pairs_layout(model: models.AlexNet | models.VGG16) -> Layout:
+    """Every layer with weights divided: by its outputs, by its inputs, and so on; dropouts in between are sharded."""
+    layers = dict(model.named_modules())
+    weighted = [name for name, layer in layers.items() if isinstance(layer, (Conv2d, Linear))]
+    layout: dict[str, Callable[[Any, Communicator], Module]] = {}
+    for column, row in zip(weighted[::2], weighted[1::2], strict=False):  # the last of an odd number stays whole
+        layout[column] = ColumnConv2d if isinstance(layers[column], Conv2d) else ColumnLinear
+        layout[row] = RowConv2d if isinstance(layers[row], Conv2d) else RowLinear
+        between = list(layers)[list(layers).index(column) : list(layers).index(row)]
+        layout |= {name: ShardedDropout for name in between if isinstance(layers[name], Dropout)}
+    return layout
+
+
+def samples_layout(model: Module) -> Layout:
+    """One weird trick: convolutions of slices of the samples, then linear layers that are divided.
+
+    An all-gather of the samples, and in backward a reduce-scatter of their gradients, stand between both; the logits of
+    all samples are divided by classes.
+
+    References
+        Krizhevsky, One weird trick for parallelizing convolutional neural networks (arXiv:1404.5997), scheme (a).
+    """
+    if not isinstance(model, (models.AlexNet, models.VGG16, models.LeNet)):
+        raise ValueError(
+            f"slices of the samples are for convolutions before linear layers, of AlexNet, VGG16 or LeNet, not for "
+            f"{type(model).__name__}: leave out sample_slices"
+        )
+    layers = dict(model.named_modules())
+    convolutions, linear = (
+        [name for name, layer in layers.items() if isinstance(layer, kind)] for kind in (Conv2d, Linear)
+    )
+    first, second, head = linear
+    names = list(layers)
+    layout: dict[str, Callable[[Any, Communicator], Module]] = {convolutions[0]: SampleConv2d}
+    for name, layer in layers.items():
+        if isinstance(layer, Dropout):
+            of_features = names.index(first) < names.index(name) < names.index(second)
+            layout[name] = ShardedDropout if of_features else partial(ShardedDropout, axis=0)
+    return layout | {
+        first: partial(ColumnLinear, slices=0),
+        second: partial(RowLinear, slices=0),
+        head: partial(ColumnLinear, gather="evaluation", slices=0),
+    }
+
+
+def layout_of(model: Module, sequence: bool = False, sample_slices: bool = False) -> Layout:
     """The layout of a model of `nn.models`: in pairs, a layer divided by its outputs, then one by its inputs.
 
     A ResNet's pairs are the first two convolutions of each block; its stem, its head and the rest of a bottleneck stay
-    whole. `sequence` is for GPT.
+    whole. `sequence` is for GPT, `sample_slices` for AlexNet, VGG16 and LeNet.
 
     Raises
         ValueError    no layout is known
     """
+    if sample_slices:
+        return samples_layout(model)
     if isinstance(model, models.GPT):
         return gpt_layout(model, sequence)
     if sequence:
@@ -64,12 +112,14 @@ def layout_of(model: Module, sequence: bool = False) -> Layout:
         case models.MLP():
             pairs = len(model.layers) // 2  # the last of an odd number stays whole
             return {f"layers.{i}": RowLinear if i % 2 else ColumnLinear for i in range(2 * pairs)}
+        case models.AlexNet() | models.VGG16():
+            return pairs_layout(model)
         case models.LeNet():
             return {"conv1": ColumnConv2d, "conv2": RowConv2d, "fc1": ColumnLinear, "fc2": RowLinear}
         case models.ResNet():
             return {"layer*.conv1": ColumnConv2d, "layer*.bn1": ShardedBatchNorm, "layer*.conv2": RowConv2d}
     raise ValueError(
-        f"no layout is known for {type(model).__name__}, but for GPT, MLP, LeNet and ResNet: give one, "
+        f"no layout is known for {type(model).__name__}, but for GPT, MLP, LeNet, AlexNet, VGG16 and ResNet: give one, "
         "layout={name: ColumnLinear, RowLinear, ColumnConv2d or RowConv2d, ...}"
     )
 

@@ -25,6 +25,8 @@ from minidl.parallel.tensor.collectives import (
 from minidl.tensor import Tensor, record
 
 GATHER = ("never", "evaluation", "always")
+FIRST = {"RowLinear": "ColumnLinear", **dict.fromkeys(("RowConv2d", "GridConv2d"), "ColumnConv2d or GridConv2d")}
+"""For a layer that reads a share of the features: those that give one."""
 
 
 class ColumnLinear(Module):
@@ -37,10 +39,11 @@ class ColumnLinear(Module):
         unit       consecutive outputs that stay together, such as those of an attention head
         gather     "never": every rank returns its share of the outputs, for a `RowLinear`; "evaluation": all outputs in
                    evaluation, and its share in training, for `vocabulary_cross_entropy`; "always": all outputs
-        sequence   whether every rank has a slice of the positions, axis 1 of x, which are gathered here
+        slices     axis of x of which every rank has a slice that is gathered here: 1 for positions, 0 for samples;
+                   None: every rank has the whole x
 
     Shapes: x (..., in_features) -> y (..., out_features / p), (..., out_features) where gathered.
-    Messages: none in forward, an all-reduce of x's gradient in backward. With `sequence` an all-gather of x in forward,
+    Messages: none in forward, an all-reduce of x's gradient in backward. With `slices` an all-gather of x in forward,
     and a reduce-scatter of its gradient in backward; with selective recomputation x is not kept whole, and backward
     gathers it again.
 
@@ -58,7 +61,7 @@ class ColumnLinear(Module):
         blocks: int = 1,
         unit: int = 1,
         gather: str = "never",
-        sequence: bool = False,
+        slices: int | None = None,
     ) -> None:
         check_kind("ColumnLinear", layer, Linear)
         one_of("ColumnLinear: gather", gather, GATHER)
@@ -67,7 +70,7 @@ class ColumnLinear(Module):
             raise ValueError(
                 f"{units} units of {unit} outputs, such as attention heads, are no multiple of {comm.size}"
             )
-        self.comm, self.gather, self.sequence = comm, gather, sequence
+        self.comm, self.gather, self.slices = comm, gather, slices
         self.in_features, self.out_features = layer.in_features, layer.out_features  # whole, as the model reads them
         self.weight, self.bias = layer.weight, layer.bias
         cut(self.weight, Shard("tp", comm.rank, comm.size, dim=0, blocks=blocks))
@@ -76,19 +79,19 @@ class ColumnLinear(Module):
 
     def forward(self, x: Any) -> Tensor:
         x = operand(x)
-        if self.sequence and self.recomputes_selectively:
-            y = _linear_of_slices(x, self.weight, self.bias, self.comm)
+        if self.slices is not None and self.recomputes_selectively:
+            y = _linear_of_slices(x, self.weight, self.bias, self.comm, self.slices)
         else:
-            whole = gathered_whole(x, self.comm, 1) if self.sequence else copied(x, self.comm)
+            whole = copied(x, self.comm) if self.slices is None else gathered_whole(x, self.comm, self.slices)
             y = F.linear(whole, self.weight, self.bias)
         is_gathered = self.gather == "always" or (self.gather == "evaluation" and not self.training)
         return gathered(y, self.comm) if is_gathered else y
 
 
-def _linear_of_slices(x: Tensor, weight: Tensor, bias: Tensor | None, comm: Communicator) -> Tensor:
+def _linear_of_slices(x: Tensor, weight: Tensor, bias: Tensor | None, comm: Communicator, axis: int) -> Tensor:
     """`F.linear` of the ranks' slices x, which keeps this rank's slice alone, and gathers again in backward."""
     mine = x.data
-    whole, weight, bias = in_one_type("linear", Tensor(joined(mine, comm, 1)), weight, bias)  # sent in the type of x
+    whole, weight, bias = in_one_type("linear", Tensor(joined(mine, comm, axis)), weight, bias)  # sent in the type of x
     w, shape = weight.data, whole.shape
     out = kernels.current().linear(whole.data.reshape(-1, shape[-1]), w, None if bias is None else bias.data)
 
@@ -97,9 +100,9 @@ def _linear_of_slices(x: Tensor, weight: Tensor, bias: Tensor | None, comm: Comm
         of_x = of_weight = None
         if needs[0]:
             of_whole = converted(Tensor(kernel.matmul(rows, w)), mine.dtype).data
-            of_x = reduce_scattered(of_whole.reshape(shape), comm, 1)
+            of_x = reduce_scattered(of_whole.reshape(shape), comm, axis)
         if needs[1]:
-            again = converted(Tensor(joined(mine, comm, 1)), w.dtype).data
+            again = converted(Tensor(joined(mine, comm, axis)), w.dtype).data
             of_weight = kernel.matmul(rows.T, again.reshape(-1, shape[-1]))
         return (of_x, of_weight) if bias is None else (of_x, of_weight, needs[2] and kernel.sum_rows(rows))
 
@@ -113,30 +116,30 @@ class RowLinear(Module):
     Parameters
         layer      the whole layer; its weight is cut in place and keeps its name, its bias stays whole
         comm       the ranks that divide it
-        sequence   whether every rank gets a slice of the positions, axis 1 of y
+        slices     axis of y of which every rank gets a slice: 1 for positions, 0 for samples; None: the whole y
 
     The bias is added once, to the sum: added by every rank, it would count p times.
 
-    Shapes: x (..., in_features / p) -> y (..., out_features), with `sequence` (n, t / p, out_features).
-    Messages: an all-reduce of y in forward, none in backward. With `sequence` a reduce-scatter in forward, and an
+    Shapes: x (..., in_features / p) -> y (..., out_features), with slices=1 (n, t / p, out_features).
+    Messages: an all-reduce of y in forward, none in backward. With `slices` a reduce-scatter in forward, and an
     all-gather in backward.
 
     References
         Shoeybi et al., Megatron-LM (arXiv:1909.08053), section 3, figure 3.
     """
 
-    def __init__(self, layer: Linear, comm: Communicator, sequence: bool = False) -> None:
+    def __init__(self, layer: Linear, comm: Communicator, slices: int | None = None) -> None:
         check_kind("RowLinear", layer, Linear)
-        self.comm, self.sequence = comm, sequence
+        self.comm, self.slices = comm, slices
         self.in_features, self.out_features = layer.in_features, layer.out_features  # whole, as the model reads them
         self.weight, self.bias = layer.weight, layer.bias
         cut(self.weight, Shard("tp", comm.rank, comm.size, dim=1))
 
     def forward(self, x: Any) -> Tensor:
         x = operand(x)
-        check_share("RowLinear", x.shape, -1, self.weight)
+        check_share("RowLinear", x.shape, -1, self.weight.shape[1])
         shares = F.linear(x, self.weight)
-        y = summed_sliced(shares, self.comm, 1) if self.sequence else summed(shares, self.comm)
+        y = summed(shares, self.comm) if self.slices is None else summed_sliced(shares, self.comm, self.slices)
         return y if self.bias is None else y + self.bias
 
 
@@ -146,12 +149,12 @@ def check_kind(name: str, layer: object, kind: type[Module]) -> None:
         raise TypeError(f"{name} divides a layer of type {kind.__name__}, got {type(layer).__name__}")
 
 
-def check_share(name: str, shape: tuple[int, ...], axis: int, weight: Tensor) -> None:
-    """Raise ValueError unless this axis of an array has as many features as this rank's share of the weight reads."""
-    if shape[axis] != weight.shape[1]:
+def check_share(name: str, shape: tuple[int, ...], axis: int, features: int) -> None:
+    """Raise ValueError unless this axis of an array has as many features as this rank's share has."""
+    if shape[axis] != features:
         raise ValueError(
-            f"a {name} reads this rank's {weight.shape[1]} features of axis {axis}, got an array of shape {shape}: "
-            f"divide the layer before it by {name.replace('Row', 'Column')}, or leave this one out of the layout"
+            f"a {name} reads this rank's {features} features of axis {axis}, got an array of shape {shape}: "
+            f"divide the layer before it by {FIRST[name]}, or leave this one out of the layout"
         )
 
 

@@ -21,7 +21,7 @@ from minidl.nn import (
     Softmax,
     run_stages,
 )
-from minidl.parallel.tensor.convolution import ColumnConv2d, RowConv2d, ShardedBatchNorm
+from minidl.parallel.tensor.convolution import ColumnConv2d, GridConv2d, RowConv2d, ShardedBatchNorm
 from minidl.parallel.tensor.dropout import ShardedDropout
 from minidl.parallel.tensor.linear import ColumnLinear, RowLinear
 
@@ -65,8 +65,8 @@ def sharded_layers(model: Module, divided: Module, x: Any) -> dict[str, Any]:
                     f"{f'make it a {row} in the layout, or ' if row else ''}{WAY_OUT}"
                 )
         out = forward(*args, **options)
-        if isinstance(now, (ColumnLinear, ColumnConv2d)) and now.gather != "always":
-            axis = 1 if isinstance(now, ColumnConv2d) else -1
+        if isinstance(now, (ColumnLinear, ColumnConv2d, GridConv2d)) and now.gather != "always":
+            axis = -1 if isinstance(now, ColumnLinear) else 1
             widths.add((axis, out.shape[axis]))
             return out.detach().requires_grad_() * 1.0  # no leaf, so that it may be written in place
         if type(layer) is Flatten and _sharded_axis(args[0].shape, widths) == 1 and out.ndim == 2:

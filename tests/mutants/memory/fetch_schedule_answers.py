@@ -104,6 +104,14 @@ def fetch_schedule(n, size, room):
 +        actions += [f"B{i}"]
 +        if i >= places:
 +            actions += [f"G{i}", f"+{i - places}"]
+=== wrong: at the end, the gradients are sent back in ascending order :: time :: in the order of the backwards
+-        actions += [f"B{i}", f"G{i}"]
+-        if i >= places:
+-            actions += [f"+{i - places}"]
++        actions += [f"B{i}"]
++        if i >= places:
++            actions += [f"G{i}", f"+{i - places}"]
++    actions += [f"G{i}" for i in range(places)]
 === wrong: sent back and evicted :: all :: is not on the device
 -        actions += [f"B{i}", f"G{i}"]
 +        actions += [f"B{i}", f"G{i}", f"-{i}"]
@@ -159,6 +167,15 @@ def fetch_schedule(n, size, room):
 +    return " ".join(actions)
 === wrong: what is fetched for forward is fetched twice :: all :: is on the device
 +    return actions[:1] + actions
+=== wrong: one of three places is empty until the first forward is done :: time :: list it directly behind
+     places = min(n, room // size)
+-    actions = [f"+{i}" for i in range(places)]
++    first = places - 1 if 2 < places < n else places
++    actions = [f"+{i}" for i in range(first)]
+
+         if i + places < n:
+-            actions += [f"-{i}", f"+{i + places}"]
++            actions += [f"-{i}"] + [f"+{k}" for k in range(first if i == 0 else i + places, i + places + 1)]
 === wrong: waits for the send-backs of two units :: time :: list it directly behind the one that makes room
      for i in reversed(range(n)):
 -        actions += [f"B{i}", f"G{i}"]

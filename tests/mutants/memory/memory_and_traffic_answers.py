@@ -40,6 +40,8 @@ def memory_and_traffic(P, N, stage, is_mixed, r):
 +    state, gradient, weight = (12, 2, 2)
 === wrong: never mixed precision :: mixed, ragged :: look at is_mixed
 +    state, gradient, weight = (8, 4, 4)
+=== wrong: the 32-bit copy belongs to the weights :: mixed, ragged :: its 32-bit copy among them
++    state, gradient, weight = (8, 2, 6) if is_mixed else (8, 4, 4)
 === wrong: the weights are divided first :: mixed, float32, ragged :: the state is the largest
 -    nbytes = state * (share if stage >= 1 else P)
 -    nbytes += gradient * (share if stage >= 2 else P)
@@ -91,6 +93,9 @@ def memory_and_traffic(P, N, stage, is_mixed, r):
 === wrong: stages 2 and 3 gather twice :: sent, ragged :: Only stage 3 gathers the weights twice
 -    passes = 2 if stage == 3 else 1
 +    passes = 2 if stage >= 2 else 1
+=== wrong: twice as many numbers without mixed precision :: sent, ragged :: does not depend on the precision
+-    return nbytes, P - share + passes * (P - after)
++    return nbytes, (1 if is_mixed else 2) * (P - share + passes * (P - after))
 === wrong: stage 3 scatters twice, too :: sent, ragged :: three passes
 -    return nbytes, P - share + passes * (P - after)
 +    return nbytes, passes * (P - share + P - after)

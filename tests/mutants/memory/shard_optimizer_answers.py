@@ -84,9 +84,12 @@ def shard_optimizer(comm, weights, gradients, state, update, max_norm):
 === wrong: the state is gathered, too :: messages, state :: got 2 comm.all_gather
 +    new, state = update(own, g, state[r] if state else None)
 +    state = comm.all_gather(state)
-=== wrong: the state is padded with that of the others :: state :: none of the others'
+=== wrong: the state is padded with that of the others :: state :: and no other array
 +    new, state = update(own, g, state[1] if state else None)
 +    state = [np.zeros(sum(w.size for w in weights)), state]
+=== wrong: the state has a copy of all weights, as bytes :: state :: and no other array
++    new, state = update(own, g, state[1] if state else None)
++    state = [flat(weights).tobytes(), state]
 === wrong: updates everything with its own range's gradient in place :: state :: this rank's range has :: raised
 +    whole = np.zeros(sum(w.size for w in weights))
 +    start = sum(len(each) for each in np.array_split(whole, N)[:r])

@@ -395,7 +395,12 @@ def one_layer() -> nn.Module:
         (partial(gpt, n_head=3), {"tp": 2}, 2, "attn.c_attn cannot be divided by 2 ranks: 3 units of 16 outputs, such"),
         (gpt, {"dp": 2, "pp": 2, "tp": 2}, 6, "Hybrid: dp=2, pp=2, tp=2 need 8 nodes, got 6"),
         (partial(nn.models.LeNet, size=8), {"tp": 4}, 4, r"conv1 cannot be divided by 4 ranks: .* make it 8 wide, or"),
-        (two_layers, {"tp": 2}, 2, "no layout is known for Sequential, but for GPT, MLP, LeNet and ResNet: give one, "),
+        (
+            two_layers,
+            {"tp": 2},
+            2,
+            "no layout is known for Sequential, but for GPT, MLP, LeNet, AlexNet, VGG16 and ResNet: give one, ",
+        ),
         (mlp, {"tp": 2, "sequence": True}, 2, "slices of the positions are for a GPT, not for MLP: leave out sequence"),
         (
             gpt,

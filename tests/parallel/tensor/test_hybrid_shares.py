@@ -13,10 +13,13 @@ from minidl.data import Dataset, Splits
 from minidl.nn.shard import FlatShard, Shard
 from minidl.parallel import Hybrid, Job, Serial, Sharded
 from minidl.parallel.spatial.division import grid_of
+from minidl.parallel.tensor import ColumnConv2d, GridConv2d, RowLinear
 from tests.parallel.jobs import blobs, decay, small_job, two_groups, weights
 from tests.parallel.pipeline.models import CASES, Cut
+from tests.parallel.sharded.test_sharded import traced_bytes
 from tests.parallel.spatial import test_division as tiles
 from tests.parallel.tensor.test_hybrid import Restored, hybrid, mlp
+from tests.parallel.tensor.test_one_weird_trick import ALEXNET
 from tests.parallel.test_split_models import JOBS
 from tests.tiers import exhaustively
 
@@ -42,12 +45,12 @@ def nodes_of(strategy):
     return strategy.dp * strategy.pp * strategy.tp * prod(grid_of("spatial", strategy.spatial))
 
 
-def assert_as_without(job, strategy, tolerance=None, on="simulation"):
-    """Run with each stage of sharing out: the same bits, or weights within the tolerance, and the same state."""
+def assert_as_without(job, strategy, tolerance=None, shards=SHARDS):
+    """Run with these stages of sharing out: the same bits, or weights within the tolerance, and the same state."""
     strategy = replace(strategy, algorithm="ordered")
     truth = parallel.train(job, strategy, nodes_of(strategy), "simulation")
-    for shard in SHARDS:
-        report = parallel.train(job, replace(strategy, shard=shard), nodes_of(strategy), on)
+    for shard in shards:
+        report = parallel.train(job, replace(strategy, shard=shard), nodes_of(strategy), "simulation")
         if tolerance is not None:
             assert np.abs(weights(report) - weights(truth)).max() < tolerance
             continue
@@ -75,17 +78,23 @@ def test_every_stage_ends_with_the_bits_of_hybrid_without(dims, settings):
     assert_as_without(ONE_EPOCH, hybrid(*dims, **settings))
 
 
-@pytest.mark.parametrize("kind", ["gpipe", "zb-h1", "interleaved", "zb-v"])
+@pytest.mark.parametrize("kind", ["interleaved", "zb-v", *exhaustively("gpipe", "zb-h1")])
 def test_every_schedule_ends_with_the_same_bits(kind):
     settings = {"chunks_per_stage": 2} if kind == "interleaved" else {}
     job = replace(ONE_EPOCH, batch_size=25)  # of two replicas one has no sample at last
     assert_as_without(job, hybrid(2, 2, 1, schedule=kind, overlap=True, bucket_mb=2e-4, **settings))
 
 
-@pytest.mark.parametrize("name", CASES)
+FIRST = ["a weight of three stages", "tensors that no stage uses", "last stage frozen", "batch norm and dropout"]
+
+
+@pytest.mark.parametrize("name", [*FIRST, *exhaustively(*(name for name in CASES if name not in FIRST))])
 def test_models_that_are_hard_to_cut_end_with_the_same_bits(name):
     kind = "zb-h1" if len(name) % 2 else "1f1b"  # either for about half of them
     assert_as_without(replace(CASES[name], epochs=1), hybrid(2, 2, 1, schedule=kind, recompute="frozen" in name))
+
+
+GRIDS = {"conv1": ColumnConv2d, "layer*.conv?": GridConv2d, "layer*.downsample.0": GridConv2d, "fc": RowLinear}
 
 
 @pytest.mark.parametrize(
@@ -97,13 +106,27 @@ def test_models_that_are_hard_to_cut_end_with_the_same_bits(name):
             ("ResNet", {"spatial": (2, 2), "recompute": True}),
             ("mixed", {"spatial": 3, "pp": 2, "overlap": True}),
             ("LeNet", {"spatial": 2, "tp": 2}),
+            ("ResNet", {"spatial": 2, "tp": 2, "layout": GRIDS}),
         ),
+        ("ResNet", {"tp": 2, "layout": GRIDS}),
     ],
     ids=str,
 )
-def test_where_nodes_have_tiles_every_stage_ends_with_the_same_bits(model, settings):
+def test_where_nodes_have_tiles_or_shares_of_channels_every_stage_ends_with_the_same_bits(model, settings):
     job = replace(tiles.JOBS[model], clip_norm=None, epochs=1)
     assert_as_without(job, Hybrid(**({"dp": 2, "micro_batches": 2} | settings)))
+
+
+def test_where_nodes_have_slices_of_samples_every_stage_ends_with_the_same_bits():
+    assert_as_without(replace(ALEXNET, clip_norm=None, epochs=1), hybrid(2, 1, 3, sample_slices=True))
+
+
+def test_a_checkpoint_of_tiles_that_are_shared_out_continues_on_one_node(tmp_path):
+    job, one = tiles.JOBS["LeNet"], Serial(shards=2)
+    truth = parallel.train(job, one, on="simulation")
+    parallel.train(replace(job, epochs=1), Hybrid(spatial="2x2", shard=3), 8, "simulation", folder=tmp_path)
+    resumed = parallel.train(job, one, on="simulation", resume=tmp_path / "checkpoint.npz")
+    assert np.abs(weights(resumed) - weights(truth)).max() < 1e-10
 
 
 class Product(Cut):
@@ -134,10 +157,13 @@ def test_norms_of_layers_and_of_the_whole_gradient_count_each_weight_once(optimi
     assert_as_without(job, hybrid(2, 2, 1), tolerance=1e-12)
 
 
-def test_clipping_counts_weights_of_all_axes_once():
+@pytest.mark.parametrize(
+    ("job", "pp", "shard"),
+    [(JOB, 2, 3), *exhaustively((JOB, 2, 1), (JOB, 2, 2), *((JOBS["ResNet"], 1, shard) for shard in SHARDS))],
+)
+def test_clipping_counts_weights_of_all_axes_once(job, pp, shard):
     """With tied weights on two stages, and norms that both nodes along "tp" have."""
-    assert_as_without(replace(ONE_EPOCH, clip_norm=0.3), hybrid(2, 2, 2), tolerance=1e-12)
-    assert_as_without(replace(JOBS["ResNet"], epochs=1), hybrid(2, 1, 2), tolerance=1e-12)
+    assert_as_without(replace(job, epochs=1, clip_norm=0.3), hybrid(2, pp, 2), tolerance=1e-12, shards=[shard])
 
 
 @pytest.mark.parametrize("shard", [3, *exhaustively(1, 2)])
@@ -153,6 +179,8 @@ def test_weights_in_16_bits_with_masters_end_with_the_same_bits(precision):
     job = replace(ONE_EPOCH, model=lambda: gpt().float(), precision=precision)
     for dims in ((2, 1, 1), (2, 2, 1)):  # embedding and head are one weight: in two units of a node, on two nodes
         assert_as_without(job, hybrid(*dims, recompute="selective"))
+    on_tiles = replace(tiles.JOBS["ResNet"], model=lambda: tiles.resnet().float(), precision=precision, epochs=1)
+    assert_as_without(replace(on_tiles, clip_norm=None), Hybrid(dp=2, spatial=2))
 
 
 # ---- checkpoints ----
@@ -211,10 +239,7 @@ class Measured(Hybrid):
 
     def update(self, session):
         if tracemalloc.is_tracing():
-            chosen = [tracemalloc.DomainFilter(True, np.lib.tracemalloc_domain)]
-            chosen += [tracemalloc.Filter(False, f"*/{name}/*") for name in ("numba", "numpy/ma")]  # their constants
-            traces = tracemalloc.take_snapshot().filter_traces(chosen).traces
-            session.record("live", sum(trace.size for trace in traces))
+            session.record("live", traced_bytes())
         session.record("weights", sum(parameter.size for parameter in session.parameters))
         session.record("sent", session.comm.bytes_sent)
         super().update(session)
@@ -233,7 +258,8 @@ def traced():
 
 
 @pytest.mark.parametrize(
-    ("shard", "kept"), [(1, lambda n: 8 + 8 / n), (2, lambda n: 4 + 12 / n), (3, lambda n: 16 / n)]
+    ("shard", "kept"),
+    [(3, lambda n: 16 / n), *exhaustively((1, lambda n: 8 + 8 / n), (2, lambda n: 4 + 12 / n))],
 )
 @pytest.mark.parametrize(("pp", "tp"), [(2, 1), *exhaustively((1, 2))])
 def test_a_node_keeps_the_bytes_of_the_formulas_for_each_weight_of_its_stage(shard, kept, pp, tp):

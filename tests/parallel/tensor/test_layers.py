@@ -175,6 +175,21 @@ def test_layers_of_your_own_from_copied_summed_and_gathered_have_the_gradients_o
             np.testing.assert_allclose(found, true, rtol=1e-10)
 
 
+def test_slices_of_samples_may_differ_by_one_and_slices_of_positions_may_not():
+    x = np.random.default_rng(4).normal(size=(5, 5))
+
+    def program(comm: Communicator) -> tuple[int, ...]:
+        with pytest.raises(
+            ValueError, match=r"5 numbers along axis 1 of an array of shape \(5, 5\) cannot be divided by 3"
+        ):
+            tensor.collectives.summed_sliced(Tensor(x), comm, 1)
+        found = tensor.collectives.summed_sliced(Tensor(x), comm, 0).numpy()
+        np.testing.assert_allclose(found, 3 * np.array_split(x, 3)[comm.rank], rtol=1e-12)
+        return found.shape
+
+    assert simulated(program, 3).results == [(2, 5), (2, 5), (1, 5)]
+
+
 def test_tokens_and_labels_of_8_bits_are_divided_as_others():
     """A token that another rank has is a negative number here: in uint8 it would be a row of this rank."""
     classes = 300
