@@ -332,9 +332,8 @@ table(
       f"counted in live arrays of a run, on the node that holds most; formula for one node: {held.total / 1e6:.2f} MB",
 )  # fmt: skip
 eighth, slab = (most_of[name].by_component["activations"] / 1e6 / p for name, p in (("one node", 8), ("8 slabs", 1)))
-say(f"An eighth of the activations would be {eighth:.3f} MB. Of the {slab - eighth:.3f} MB that a slab takes on top, "
-    f"{66 * SIDE * 4 / 1e6:.3f} are a copy of its rows of the field, with room for the halo around them.")  # fmt: skip
-
+say(f"An eighth of the activations would be {eighth:.3f} MB. A slab keeps {slab / eighth - 1:.1%} more, mostly its "
+    "halos: they, too, are inputs that backward reads.")
 
 # %%
 def twice(model):
