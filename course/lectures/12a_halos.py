@@ -333,7 +333,7 @@ table(
 )  # fmt: skip
 eighth, slab = (most_of[name].by_component["activations"] / 1e6 / p for name, p in (("one node", 8), ("8 slabs", 1)))
 say(f"An eighth of the activations would be {eighth:.3f} MB. A slab keeps {slab / eighth - 1:.1%} more, mostly its "
-    "halos: they, too, are inputs that backward reads.")
+    "halos: they, too, are inputs that backward reads.")  # fmt: skip
 
 # %%
 def twice(model):
