@@ -335,6 +335,7 @@ eighth, slab = (most_of[name].by_component["activations"] / 1e6 / p for name, p 
 say(f"An eighth of the activations would be {eighth:.3f} MB. A slab keeps {slab / eighth - 1:.1%} more, mostly its "
     "halos: they, too, are inputs that backward reads.")  # fmt: skip
 
+
 # %%
 def twice(model):
     return lambda: model().double()
