@@ -14,6 +14,7 @@ parameter_server.py   workers, servers and what travels between them at one mome
 machine_traffic.py    machines in racks, and what each pair sends
 memory_bars.py        what fills the memory of a machine
 divided_layers.py     two layers that several machines divide, and their messages
+divided_convolution.py  a convolution divided by channels and filters; grids of the layers of a network
 core_timeline.py      timelines of the core's simulated runs
 ways_to_train.py      the core trains by three strategies: the picture at the top of README
 waiting.py            how long each worker computed and waited
