@@ -21,7 +21,7 @@ _SHORT.maxstring = _SHORT.maxother = 60
 
 OTHER_NAMES = {
     "learning_rate": "lr", "workers": "nodes", "all_reduce": "algorithm", "dense": "mlp", "cnn": "lenet",
-    "transformer": "gpt",
+    "transformer": "gpt", "bf16": "bfloat16", "fp16": "float16", "half": "float16", "fp32": "float32",
 }  # fmt: skip
 """What others call it."""
 

@@ -33,8 +33,9 @@ class Deferred:
     """Gradients of parameters that `backward(..., defer=True)` has left out; `run` computes them.
 
     Left out are those of `linear`, `matmul`, `conv2d` and `embedding` with respect to parameters. Those of all other
-    operations, such as `layer_norm`, are computed at once, but a parameter that needs both kinds gets its gradient, and
-    its hooks are called, when `run` has added the last one.
+    operations, such as `layer_norm`, and of products of parameters, are computed at once: so `run` reads no weights,
+    which may have been released. But a parameter that needs both kinds gets its gradient, and its hooks are called,
+    when `run` has added the last one.
 
     Attributes
         nbytes  of the arrays that are kept until `run`: the gradients of outputs, and the inputs that the products need
@@ -62,7 +63,7 @@ class Deferred:
         """Keep what the gradients of the node's parameters need; return the vjp and the needs for the others."""
         vjp, parents = node._vjp, node._parents
         assert vjp is not None
-        if vjp.__name__ != SEPARABLE:
+        if vjp.__name__ != SEPARABLE or sum(memory_of(parents[index]).is_parameter for index in node._saved) > 1:
             return vjp, needs
         later = [
             need and parent.is_parameter and parent._vjp is None for need, parent in zip(needs, parents, strict=True)

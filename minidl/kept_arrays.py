@@ -1,8 +1,9 @@
-"""kept_bytes: the memory that a forward pass keeps for backward, counted from the arrays that are alive."""
+"""kept_bytes: the memory that a forward pass keeps for backward, counted from arrays that are alive; when to look."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
+from contextvars import ContextVar
 from functools import partial
 from types import CellType, FunctionType, MethodType
 from typing import Any
@@ -11,6 +12,20 @@ import numpy as np
 
 from minidl.kernels import Array, owner
 from minidl.tape import Node
+
+Look = Callable[[str, Sequence[Any]], None]
+
+memory_watches: ContextVar[tuple[Look, ...]] = ContextVar("minidl_memory_watches", default=())
+"""What `look_at_memory` calls."""
+
+
+def look_at_memory(moment: str, outputs: Sequence[Any] = ()) -> None:
+    """Called where a rank's memory may be at its peak, such as in backward when a call has been repeated.
+
+    outputs: tensors, of which a graph is there that no strategy holds.
+    """
+    for look in memory_watches.get():
+        look(moment, outputs)
 
 
 def kept_bytes(outputs: Iterable[Any], left_out: Iterable[Any]) -> int:
@@ -36,7 +51,7 @@ class KeptArrays:
 
     def __init__(self, left_out: Iterable[Any]) -> None:
         self._found: dict[int, Array] = {
-            id(whole): whole for whole in (owner(array) for array in map(_array, left_out) if _is_array(array))
+            id(whole): whole for whole in (owner(array) for array in map(_array, left_out) if is_array(array))
         }
         self._seen: dict[int, Any] = {}  # keeps the objects alive, since the id of a freed one may be reused
 
@@ -49,15 +64,15 @@ class KeptArrays:
             if id(value) in self._seen:
                 continue
             self._seen[id(value)] = value
-            if _is_array(value):
+            if is_array(value):
                 whole = owner(value)
                 self._found[id(whole)] = whole
             else:
-                rest += _referred_to(value)
+                rest += referred_to(value)
         return list(self._found.values())[before:]
 
 
-def _referred_to(value: Any) -> Iterable[Any]:
+def referred_to(value: Any) -> Iterable[Any]:
     """What backward reaches from here through functions and containers.
 
     Other objects are not followed: a communicator leads to the whole program, and holds nothing for backward.
@@ -85,6 +100,6 @@ def _array(value: Any) -> Any:
     return value._data if isinstance(value, Node) else value
 
 
-def _is_array(value: Any) -> bool:
+def is_array(value: Any) -> bool:
     """Whether it is an array of numpy or CuPy, not a scalar."""
     return hasattr(value, "nbytes") and hasattr(value, "base") and not isinstance(value, np.generic)

@@ -14,6 +14,7 @@ from minidl import kernels, random
 from minidl.from_pytorch import explains_options
 from minidl.functional.one_type import autocast_dtype
 from minidl.grad_mode import enable_grad, is_grad_enabled, recomputing
+from minidl.kept_arrays import look_at_memory
 from minidl.kernels import Array, counting
 from minidl.tape import Node, clock, node_of, walk
 from minidl.tensor import Tensor, record
@@ -103,7 +104,9 @@ class Recomputation:
         """Call the function again: its outputs that require a gradient, and the leaves in place of the inputs."""
         with self._as_before(), enable_grad():
             arguments, leaves = self.arguments()
-            return [output for output in tensors_in(self._function(*arguments)) if output.requires_grad], leaves
+            outputs = [output for output in tensors_in(self._function(*arguments)) if output.requires_grad]
+            look_at_memory("recomputed", outputs)
+            return outputs, leaves
 
     def gradients(
         self, seeds: list[Array], parents: Sequence[Tensor], was_passed: Sequence[bool], needs: Sequence[bool]

@@ -209,12 +209,12 @@ class Node:
 class Memory:
     """The time of the last in-place write to memory that nodes share. It refers to no node: a view keeps no graph."""
 
-    __slots__ = ("_written",)
+    __slots__ = ("_written", "is_parameter")
 
     _written: int
 
-    def __init__(self, written: int) -> None:
-        self._written = written
+    def __init__(self, written: int, is_parameter: bool) -> None:
+        self._written, self.is_parameter = written, is_parameter
 
 
 def node_of(tensor: Node) -> Node:
@@ -230,7 +230,7 @@ def memory_of(node: Node) -> Node | Memory:
 def shared_memory(node: Node) -> Memory:
     """The memory that a node shares with its views; made at the first view."""
     if node._memory is None:
-        node._memory = Memory(node._written)
+        node._memory = Memory(node._written, node.is_parameter)
     return node._memory
 
 

@@ -18,10 +18,11 @@ MODULES = (
     *("minidl.amp", "minidl.kernels", "minidl.random", "minidl.cluster", "minidl.cluster.cost", "minidl.compress"),
     "minidl.compiler",
     "minidl.kernels.counting_scalars",
-    *("minidl.parallel", "minidl.parallel.noise_scale", "minidl.parallel.learning_speed"),
+    *("minidl.parallel", "minidl.parallel.noise_scale", "minidl.parallel.learning_speed", "minidl.parallel.memory"),
     *("minidl.parallel.report_card", "minidl.plots.bars", "minidl.plots.chunks", "minidl.plots.curves"),
     *("minidl.plots.graph", "minidl.plots.lines", "minidl.plots.race", "minidl.plots.scaling", "minidl.plots.style"),
-    *("minidl.plots.timeline", "minidl.plots.valley", "minidl.mini.tensor", "minidl.mini.nn", "minidl.mini.cluster"),
+    *("minidl.plots.timeline", "minidl.plots.treemap", "minidl.plots.valley"),
+    *("minidl.mini.tensor", "minidl.mini.nn", "minidl.mini.cluster"),
     *("minidl.mini.collectives", "minidl.mini.data_parallel", "minidl.mini.model_parallel"),
     *("minidl.roofline", "minidl.functional.convolution_table", "minidl.functional.micro_batches"),
 )

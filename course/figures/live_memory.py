@@ -1,10 +1,12 @@
-"""The bytes that a program holds at a moment, and their peak."""
+"""The bytes that a program holds at a moment, and their peak; `kept_bytes`, those that a graph keeps for backward."""
 
 from __future__ import annotations
 
 import gc
 import tracemalloc
 from types import TracebackType
+
+from minidl.kept_arrays import kept_bytes as kept_bytes  # not public, and lectures import public names alone
 
 
 class LiveMemory:

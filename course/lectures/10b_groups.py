@@ -367,7 +367,7 @@ say("In all: " + ", ".join(f"{name}: {sum(each):.0f} GB" for name, each in fille
 
 # %% [markdown]
 # So memory decides which $pp \cdot tp$ is possible, and traffic which of these is fast. (dp can divide the weights,
-# gradients and optimizer, too; that is called *ZeRO*.)
+# gradients and optimizer, too; that is called *ZeRO*, [13a](13a_shared_state.ipynb).)
 #
 # ## Find the bug
 #

@@ -27,6 +27,9 @@ from minidl import Tensor, cluster, data, manual_seed, nn, optim, parallel
 from minidl import functional as F
 from minidl.parallel import convolution_grids, tensor
 
+GPUS, Grid = convolution_grids.LASSEN, convolution_grids.ConvolutionGrid
+words_of = convolution_grids.grid_words
+
 
 @cache
 def shapes(images, network="ResNet-50", width=1):
@@ -309,13 +312,13 @@ guess_pixels = guess("4 machines share 32 images. In how many of the four layers
                      "numbers than rows?", [0, 1, 2, 3, 4])  # fmt: skip
 
 # %% source_hidden=true
-ROWS, BLOCKS = convolution_grids.ConvolutionGrid(rows=4), convolution_grids.ConvolutionGrid(channels=2, filters=2)
+ROWS, BLOCKS = Grid(rows=4), Grid(channels=2, filters=2)
 rows, fewer = [], {1: 0, 32: 0}
 for name in STAGES:
     row = [name]
     for images in fewer:
-        halo, _, summed = convolution_grids.grid_words(shapes(images)[name], ROWS)
-        moved = sum(convolution_grids.grid_words(shapes(images)[name], BLOCKS))
+        halo, _, summed = words_of(shapes(images)[name], ROWS)
+        moved = sum(words_of(shapes(images)[name], BLOCKS))
         fewer[images] += moved < halo + summed
         row += [f"{halo / 1e3:,.0f} + {summed / 1e3:,.0f}", f"{moved / 1e3:,.0f}{' ✓' * (moved < halo + summed)}"]
     rows.append(row)
@@ -348,11 +351,9 @@ guess_stage = guess("256 images on 1,024 GPUs: in which stage are the first laye
 
 # %% source_hidden=true
 LINKS = {
-    "as stated": convolution_grids.LASSEN,
-    "10 x slower": replace(
-        convolution_grids.LASSEN, far=replace(convolution_grids.LASSEN.far, beta=10 * convolution_grids.LASSEN.far.beta)
-    ),
-    "one node": replace(convolution_grids.LASSEN, per_node=1024),
+    "as stated": GPUS,
+    "10 x slower": replace(GPUS, far=replace(GPUS.far, beta=10 * GPUS.far.beta)),
+    "one node": replace(GPUS, per_node=1024),
 }
 
 
@@ -445,9 +446,9 @@ table(
     rows,
     "weights of convolutions and the linear layer; lecture: published; last two columns: formula",
 )
-near, far = convolution_grids.LASSEN.near, convolution_grids.LASSEN.far
-say(f"Constants of the model: {convolution_grids.LASSEN.rank.flops_per_s / 1e12:.1f} Tflop/s, {convolution_grids.LASSEN.rank.bytes_per_s / 1e9:.0f} GB/s "
-    f"of memory; {convolution_grids.LASSEN.per_node} GPUs in a node, with {1e6 * near.alpha:.1f} µs and {1 / near.beta / 1e9:.0f} GB/s; "
+near, far = GPUS.near, GPUS.far
+say(f"Constants of the model: {GPUS.rank.flops_per_s / 1e12:.1f} Tflop/s, {GPUS.rank.bytes_per_s / 1e9:.0f} GB/s "
+    f"of memory; {GPUS.per_node} GPUs in a node, with {1e6 * near.alpha:.1f} µs and {1 / near.beta / 1e9:.0f} GB/s; "
     f"between nodes {1e6 * far.alpha:.0f} µs and {1 / far.beta / 1e9:.0f} GB/s, shared by the node.")  # fmt: skip
 
 # %% [markdown]
@@ -463,18 +464,13 @@ say(f"Constants of the model: {convolution_grids.LASSEN.rank.flops_per_s / 1e12:
 
 # %% source_hidden=true
 layers, p = shapes(1024, "AlexNet"), 8
-DATA = {name: convolution_grids.ConvolutionGrid(samples=p) for name in layers}
-FEATURES = {
-    name: convolution_grids.ConvolutionGrid(**{("filters", "channels")[i % 2]: p}) for i, name in enumerate(layers)
-}
+DATA = {name: Grid(samples=p) for name in layers}
+FEATURES = {name: Grid(**{("filters", "channels")[i % 2]: p}) for i, name in enumerate(layers)}
 linear = [name for name in layers if name.startswith("classifier")]
 TRICK = DATA | {name: FEATURES[name] for name in linear}
 rows, totals = [], [0.0] * 3
 for kind, names in (("convolutions", [name for name in layers if name not in linear]), ("linear layers", linear)):
-    words = [
-        sum(sum(convolution_grids.grid_words(layers[name], grids[name])) for name in names)
-        for grids in (DATA, FEATURES, TRICK)
-    ]
+    words = [sum(sum(words_of(layers[name], grids[name])) for name in names) for grids in (DATA, FEATURES, TRICK)]
     totals = [total + each for total, each in zip(totals, words, strict=True)]
     rows.append(
         [

@@ -30,6 +30,8 @@ ALLOWED = {
     ("minidl/compress/dgc.py", "as far as"): "a distance: an entry has moved as far as in T steps",
     ("minidl/kernels/jit/convolution_by_product.py", "so many"): "so many filters that ...",
     ("minidl/nn/building.py", "part"): "a public name: nn.building(part)",
+    ("minidl/parallel/memory/node_memory.py", "part"): "a public name: Part",
+    ("minidl/parallel/memory/node_memory.py", "parts"): "a public name: NodeMemory.parts",
 }
 """Files in which such a word has its usual meaning, and that meaning."""
 

@@ -30,13 +30,17 @@ class GradScaler:
         backoff_factor   multiplies the factor after a skipped step, above 0 and below 1
         growth_interval  steps in a row, none skipped, before the factor grows
         enabled          False: scale and update do nothing, step calls optimizer.step()
+        agree            where several ranks update shares of one model: a function that all of them call, and that
+                         returns whether it was given True on all of them; each step is then skipped by all or by none
 
     The factor stays between 2**-126 and 2**127, where it and its inverse are normal numbers of float32.
-    To clip gradients, call `unscale_(optimizer)` before clipping, then `step`.
+    To clip gradients, call `unscale_(optimizer)` before clipping, then `step`. Gradients in 16 bits cannot be unscaled
+    in place, since many would become 0: `step` does it where the optimizer widens them to float32. Clip those to
+    max_norm * get_scale(), without unscale_.
 
     Raises
         TypeError       a setting that is not a number
-        ValueError      a setting out of range, another device, gradients in 16 bits
+        ValueError      a setting out of range, another device, unscale_ of gradients in 16 bits
         RuntimeError    calls out of order
 
     References
@@ -57,12 +61,14 @@ class GradScaler:
         backoff_factor: float = 0.5,
         growth_interval: int = 2000,
         enabled: bool = True,
+        *,
+        agree: Callable[[bool], bool] = bool,
     ) -> None:
         if device != "cpu":
             raise ValueError(
                 f"GradScaler: the first argument is the device, 'cpu', not {device!r}: pass the others by name"
             )
-        self._enabled, self._growth_tracker = enabled, 0
+        self._enabled, self._growth_tracker, self._agree = enabled, 0, agree
         self._scale = _checked_factor("init_scale", init_scale)
         self._growth_factor = _SETTINGS["growth_factor"](growth_factor)
         self._backoff_factor = _SETTINGS["backoff_factor"](backoff_factor)
@@ -87,14 +93,21 @@ class GradScaler:
             raise RuntimeError("GradScaler: unscale_() comes before step(), not after it")
         if id(optimizer) in self._is_finite:
             raise RuntimeError("GradScaler: unscale_() was already called for this optimizer since the last update()")
-        gradients = [p.grad for p in _parameters(optimizer) if p.grad is not None]
-        if any(is_sixteen_bit(gradient.dtype) for gradient in gradients):
-            raise ValueError("GradScaler: gradients in 16 bits: keep the weights in float32, and use amp.autocast")
+        if any(p.grad is not None and is_sixteen_bit(p.grad.dtype) for p in _parameters(optimizer)):
+            raise ValueError(
+                "GradScaler: gradients in 16 bits would lose their small numbers if they were unscaled in place: leave "
+                "out unscale_(), since step() unscales them in float32, and clip to max_norm * scaler.get_scale()"
+            )
+        self._unscale(optimizer)
+
+    def _unscale(self, optimizer: Optimizer) -> None:
+        """Unscale the float32 gradients, and note whether all gradients are finite."""
         is_finite = True
-        for gradient in gradients:
-            gradient *= 1 / self._scale
+        for gradient in (p.grad for p in _parameters(optimizer) if p.grad is not None):
+            if not is_sixteen_bit(gradient.dtype):
+                gradient *= 1 / self._scale
             is_finite = is_finite and bool(array_module(gradient).isfinite(gradient).all())
-        self._is_finite[id(optimizer)] = is_finite
+        self._is_finite[id(optimizer)] = self._agree(is_finite)
 
     def step(self, optimizer: Optimizer) -> None:
         """Divide the gradients by the factor unless `unscale_` did; step if all gradients are finite."""
@@ -105,13 +118,15 @@ class GradScaler:
             raise RuntimeError(
                 "GradScaler: step() was already called for this optimizer: call update() after each step"
             )
-        if not any(parameter.grad is not None for parameter in _parameters(optimizer)):
+        if self._agree is bool and not any(parameter.grad is not None for parameter in _parameters(optimizer)):
             raise RuntimeError("GradScaler: no parameter has a gradient: call scale(loss).backward() before step()")
         if id(optimizer) not in self._is_finite:
-            self.unscale_(optimizer)
+            self._unscale(optimizer)
         self._stepped.add(id(optimizer))
         if self._is_finite[id(optimizer)]:
+            optimizer.grad_scale = self._scale  # of 16-bit gradients
             optimizer.step()
+            optimizer.grad_scale = 1.0
 
     def update(self, new_scale: float | None = None) -> None:
         """Adapt the factor to the steps since the last update, or set it to `new_scale`."""

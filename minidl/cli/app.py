@@ -10,6 +10,7 @@ from minidl import __version__
 from minidl.cli.calibrate import calibrate
 from minidl.cli.compare import compare
 from minidl.cli.info import info, networks
+from minidl.cli.memory import memory
 from minidl.cli.schedule import schedule
 from minidl.cli.shared_options import Command, SeveralWords
 from minidl.cli.simulate import simulate
@@ -78,6 +79,12 @@ minidl simulate --measured --nodes 2
 minidl calibrate -o net.json --picture fit.png
 mpiexec -f hosts -n 2 minidl calibrate --on mpi -o net.json
 """,
+    "memory": r"""
+minidl memory --model gpt:layers=96,heads=96,width=12288,context=2048 \
+    --plan dp=8,tp=2 --shard 3 --recompute selective --device-memory 80GB
+minidl memory --model lenet --optimizer adam --batch-size 256 --measure
+minidl memory --plan dp=2,shard=3 --measure
+""",
     "schedule": r"""
 minidl schedule gpipe 1f1b --stages 4 --format pdf
 minidl schedule zb-h1 --message 0.1
@@ -99,4 +106,5 @@ app.command(cls=SeveralWords, epilog=epilog("simulate"))(simulate)
 app.command(epilog=epilog("calibrate"))(calibrate)
 app.command()(networks)
 app.command(epilog=epilog("schedule"))(schedule)
+app.command(epilog=epilog("memory"))(memory)
 app.command()(info)

@@ -7,7 +7,7 @@ import math
 from minidl import cluster
 from minidl.arguments import one_of, real_number
 from minidl.cli import mpi_job
-from minidl.cli.quantities import counted, parse_rate, parse_seconds
+from minidl.cli.quantities import counted, parse_bytes, parse_rate, parse_seconds
 from minidl.cluster.cost.network import PRESETS, Network
 from minidl.cluster.cost.topologies.text import parse
 from minidl.cluster.engines.processes.shared_page import MAX_NODES as MOST_PROCESSES
@@ -15,7 +15,7 @@ from minidl.cluster.engines.protocol import Engine
 
 ENGINES = ("processes", "simulation", "mpi")
 REAL = ("processes", "mpi")  # where messages take real time
-NO_NETWORK = "none"
+NO_NETWORK = NO_MEMORY = "none"
 FLOPS_PER_S, BYTES_PER_S = 1e9, 1e10  # of a simulated node: slow enough for small models to have something to compute
 MOST_SIMULATED = 1024  # nodes of a job, or of a topology, whose messages are simulated one by one
 LONGEST = 1e12  # virtual seconds
@@ -85,9 +85,28 @@ def check_network(option: str, name: str, on: str) -> None:
         raise ValueError(f"{option} {name} has links that messages share, which only a simulation has: --on simulation")
 
 
-def engine_of(on: str, node: cluster.Node | None = None, trace: str = "full") -> str | Engine:
-    """The engine. A simulation has nodes like `node`, by default `simulated_node()`."""
-    return cluster.Simulation(node=node or simulated_node(), trace=trace) if on == "simulation" else on
+def engine_of(
+    on: str, node: cluster.Node | None = None, trace: str = "full", memory: cluster.Memory | None = None
+) -> str | Engine:
+    """The engine. A simulation has nodes like `node`, by default `simulated_node()`, with that memory."""
+    if on != "simulation":
+        return on
+    return cluster.Simulation(node=node or simulated_node(), trace=trace, memory=memory)
+
+
+def memory_of(text: str) -> cluster.Memory:
+    """The memory that is typed as the bytes of the device and the link to its host.
+
+    Raises ValueError for a text that is none.
+
+    >>> memory_of("2MB@10us/16GB")
+    Memory(device=2000000.0, link=(1e-05, 16000000000.0), host=1.0)
+    """
+    size, _, link = text.partition("@")
+    try:
+        return cluster.Memory(parse_bytes(size), _link(text, link))
+    except ValueError as error:
+        raise ValueError(f"--device-memory must be SIZE@LATENCY/SPEED, such as 2MB@10us/16GB: {error}") from None
 
 
 def timeout_of(on: str) -> float:

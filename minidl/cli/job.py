@@ -14,6 +14,7 @@ from minidl.arguments import one_of, real_number, whole_number
 from minidl.cli import imported, models, strategies
 from minidl.cli.components import HOW_TO_IMPORT
 from minidl.data.own_files import fingerprint, is_path
+from minidl.parallel.job import PRECISIONS
 
 Options = dict[str, Any]
 
@@ -39,6 +40,8 @@ def completed(options: Options) -> Options:
         defaults["kernels"] = kernels.active()
     options = options | {name: default for name, default in defaults.items() if options.get(name, 0) is None}
     one_of("--kernels", options["kernels"], kernels.NAMES)
+    if options.get("precision") is not None:
+        one_of("--precision", options["precision"], PRECISIONS)
     for name, least in (("nodes", 1), ("batch_size", 1), ("epochs", 1), ("seed", 0)):
         whole_number(option_as_typed(name), options[name], at_least=least)
     for name in ("lr", "lr_decay"):
@@ -87,6 +90,7 @@ def build(options: Mapping[str, Any]) -> parallel.Job:
         batch_size=options["batch_size"],
         epochs=options["epochs"],
         seed=options["seed"],
+        precision=options.get("precision"),
     )
 
 

@@ -79,16 +79,25 @@ Recompute = Literal["full", "selective"]
 
 
 def _gpt(
-    splits: Splits, *, layers: int = 2, heads: int = 4, width: int = 64, recompute: Recompute | None = None
+    splits: Splits,
+    *,
+    layers: int = 2,
+    heads: int = 4,
+    width: int = 64,
+    vocabulary: int = 0,
+    recompute: Recompute | None = None,
 ) -> MakeModel:
     shape, dtype = _sample(splits)
     if dtype.kind not in "iu":
         raise ValueError("gpt reads text: choose --data stdlib_text, or another --model")
     if width % heads:
         raise ValueError(f"gpt: the heads share the width equally: width={width} is no multiple of heads={heads}")
+    symbols = _classes(splits)
+    if vocabulary and vocabulary < symbols:
+        raise ValueError(f"gpt: the text has {symbols} symbols, more than vocabulary={vocabulary}: leave it out")
     make = partial(
         nn.models.GPT,
-        vocab_size=_classes(splits), block_size=shape[0], n_layer=layers, n_head=heads, n_embd=width,
+        vocab_size=vocabulary or symbols, block_size=shape[0], n_layer=layers, n_head=heads, n_embd=width,
     )  # fmt: skip
     return make if recompute is None else partial(_recomputing, make, recompute)
 

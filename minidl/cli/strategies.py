@@ -57,7 +57,7 @@ def parse(text: str) -> tuple[parallel.Strategy, dict[str, float]]:
             given["schedule"] = read_csv(typed.named.pop("schedule").strip("'\""))
         if "layout" in own and "layout" in typed.named:
             given["layout"] = _layout(typed.named.pop("layout"))
-    strategy = components.build("strategy", typed, STRATEGIES, COMPRESSORS, RATES)
+    strategy = components.build("strategy", typed, STRATEGIES, {**COMPRESSORS, "offload": parallel.Offload}, RATES)
     strategy = replace(strategy, **given) if given else strategy
     if "lr" in rates:
         real_number(f"{text}: lr", rates["lr"], above=0)

@@ -22,6 +22,7 @@ virtual clock, any `network=`) and with `on="mpi"`.
     algorithm.py          `algorithm=` of an all-reduce: a name, or a function of one's own
     channel.py            sends, receives and records messages, for point-to-point calls and collectives
     rank.py               the state of a rank
+    device.py             the memory in which a rank computes, with its host's behind a link
     in_flight.py          arrays that an operation in progress uses
     phantom.py            an array without contents
     call_site.py          the line of the program that makes a call
@@ -40,7 +41,9 @@ from typing import TYPE_CHECKING, Any
 from minidl.cluster import cost, engines
 from minidl.cluster.calibrate import calibrate, plot_fit
 from minidl.cluster.comm import Communicator
+from minidl.cluster.cost.memory import Memory
 from minidl.cluster.cost.network import Network
+from minidl.cluster.device import Device, DeviceError
 from minidl.cluster.diagnosis.errors import ClusterError, CollectiveMismatch, CommTimeout, Deadlock, RankFailed
 from minidl.cluster.faults import FaultPlan
 from minidl.cluster.group import ANY
@@ -48,6 +51,7 @@ from minidl.cluster.launch import is_first, launch, once
 from minidl.cluster.mesh import Mesh
 from minidl.cluster.missing_attributes import OF_MODULE
 from minidl.cluster.phantom import Phantom
+from minidl.cluster.rank import DeviceUse
 from minidl.cluster.run import Run
 from minidl.cluster.trace.recording import Shares, Traffic
 from minidl.cluster.trace.trace import Event, Trace, plot_traces
@@ -66,8 +70,12 @@ __all__ = [
     "CommTimeout",
     "Communicator",
     "Deadlock",
+    "Device",
+    "DeviceError",
+    "DeviceUse",
     "Event",
     "FaultPlan",
+    "Memory",
     "Mesh",
     "Network",
     "Node",

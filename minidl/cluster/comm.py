@@ -19,7 +19,9 @@ from minidl.cluster.call_log import CallLog
 from minidl.cluster.call_site import call_site
 from minidl.cluster.channel import Channel
 from minidl.cluster.cost.formulas import fastest_all_reduce
+from minidl.cluster.cost.memory import Memory
 from minidl.cluster.cost.network import Network
+from minidl.cluster.device import Device, DeviceError
 from minidl.cluster.diagnosis.errors import CollectiveMismatch
 from minidl.cluster.diagnosis.fingerprints import SAME, Fingerprint
 from minidl.cluster.engines.protocol import Endpoint, Pending
@@ -487,11 +489,37 @@ class Communicator:
         """The network model of a simulation or emulation; None if real messages are not slowed down."""
         return self._owner.endpoint.network
 
+    @property
+    def memory(self) -> Memory | None:
+        """The two tiers of memory of a simulated node, None if it has one; without limit on real engines."""
+        return self._owner.endpoint.memory
+
+    @property
+    def device(self) -> Device:
+        """The device of this rank. Raises DeviceError in a simulation whose nodes have one tier of memory."""
+        if self.memory is None:
+            raise DeviceError(
+                "the simulated nodes have one tier of memory, and no host to offload to: give "
+                "cluster.Simulation(memory=cluster.Memory(device=2e9, link=(10e-6, 16e9))), here 2 GB behind a link of "
+                "10 us and 16 GB/s"
+            )
+        return Device(self._owner)
+
     def mark(self, label: str) -> None:
         """Label the computation in the trace from here to the next mark, for example "forward"."""
+        if self._owner.watch is not None:
+            self._owner.watch("mark", label)
         if self._owner.until is not None:
             self._owner.settle()
         self._owner.recorder.mark(label)
+
+    def watch(self, look: Callable[[str, str], None] | None) -> None:
+        """From now on, call `look(kind, name)` at each mark and communicator call of this rank's program.
+
+        kind: "mark", with its label as the name, before it takes effect; or "call", with the operation, such as
+        "all_reduce", before it begins. None ends it.
+        """
+        self._owner.watch = look
 
     def shares(self) -> Shares:
         """Return the fractions of this rank's time so far that it computed, communicated and waited."""
@@ -559,7 +587,7 @@ class Communicator:
         owner = self._owner
         owner.enter("background", self.axis)
         if self._inside is None:
-            rank = Rank(owner.endpoint, self._calls.lane(), None, owner.in_flight, in_background=True)
+            rank = Rank(owner.endpoint, self._calls.lane(), None, owner)
             calls = CallLog(rank, self._group, self._calls.numbers)
             self._inside = Communicator(rank, self._group, self.rng, self.axis, calls)
         inside = self._inside

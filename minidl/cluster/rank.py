@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from minidl.cluster.engines.protocol import Endpoint
@@ -28,6 +29,25 @@ class Interruptible(Protocol):
     def charge(self, seconds: float, flops: float, nbytes: float) -> None: ...
 
 
+@dataclass
+class DeviceUse:
+    """What one device has held and transferred so far.
+
+    Attributes
+        peak       most bytes held at one of the moments that were counted
+        at_peak    those bytes by component, such as "weights"
+        moment     when that was
+        fetched    bytes that came from the host
+        sent_back  bytes that went to the host
+    """
+
+    peak: int = 0
+    at_peak: Mapping[str, int] = field(default_factory=dict)
+    moment: str = ""
+    fetched: int = 0
+    sent_back: int = 0
+
+
 class Rank:
     """The state that all communicators of one rank share.
 
@@ -35,6 +55,9 @@ class Rank:
     recorder    writes the trace and the ledger
     faults      the faults planned for this rank, or None
     in_flight   arrays that unfinished operations read or write
+    device_use  what its device has held and transferred
+    watch       see `Communicator.watch`; None: nobody watches
+    program     of background work, the state of the rank's program, with which it shares both; else None
 
     Every group has a number, which is contained in the tags of its messages, so two groups with a common rank need
     different numbers. The group of all ranks has number 0, and in a run of p ranks the others get multiples of p. The
@@ -47,18 +70,19 @@ class Rank:
         endpoint: Endpoint,
         recorder: Recorder,
         faults: RankFaults | None,
-        in_flight: InFlight | None = None,
-        in_background: bool = False,
+        program: Rank | None = None,
     ) -> None:
         self.endpoint = endpoint
         self.recorder = recorder
         self.faults = faults
-        self.in_flight = in_flight or InFlight()
+        self.in_flight: InFlight = InFlight() if program is None else program.in_flight
+        self.device_use: DeviceUse = DeviceUse() if program is None else program.device_use
+        self.watch: Callable[[str, str], None] | None = None
         self.until: Interruptible | None = None  # the block of `comm.until` that the program is in
         self.leave: Callable[[], None] = recorder.leave if faults is None else self._leave_with_faults
         """The communicator call has ended."""
         self._next_group = 1  # times p
-        self._in_background = in_background
+        self._in_background = program is not None
         self._lane_of: dict[int, int] = {}
 
     def enter(self, operation: str, axis: str, reads: Any = None, writes: Any = None, calls: int = 1) -> None:
@@ -69,6 +93,8 @@ class Rank:
         """
         if isinstance(reads, Node) or isinstance(writes, Node):
             refuse_tensors(operation, reads, writes)
+        if self.watch is not None:
+            self.watch("call", operation)
         if self.in_flight.uses and not (reads is None and writes is None):
             self.in_flight.check(operation, reads, writes)
         if self.until is not None:

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from minidl.kernels.sixteen_bit import is_floating_point, is_sixteen_bit
+
 
 class Dataset:
     """Samples `x` and their targets `y`: `dataset[i]` is the pair `x[i], y[i]`.
@@ -82,7 +84,7 @@ class Splits:
         """All but the samples, as a checkpoint keeps it; `from_outline` reads it."""
         x, y = self.train.x, self.train.y
         return {
-            "x": (x.shape[1:], str(x.dtype)),
+            "x": (x.shape[1:], "float32" if is_sixteen_bit(x.dtype) else str(x.dtype)),
             "y": (y.shape[1:], str(y.dtype)),
             "count": max(1, len(self.classes), int(y.max(initial=0)) + 1 if y.dtype.kind in "iu" else 1),
             "is_scaled": self._scaled_to_1(),
@@ -108,7 +110,7 @@ class Splits:
     def _scaled_to_1(self) -> bool:
         """Whether the samples are images of 0..1, or were before the mean was subtracted."""
         x = self.train.x
-        if self.is_scaled is not None or self.deviation is not None or x.dtype.kind != "f" or not x.size:
+        if self.is_scaled is not None or self.deviation is not None or not is_floating_point(x.dtype) or not x.size:
             return bool(self.is_scaled)
         return bool((x if self.mean is None else x + self.mean).max() < 1.01)
 

@@ -148,6 +148,7 @@ def batch_norm(
     x = operand(x)
     if reducer is not None and is_sixteen_bit(x.dtype):  # statistics and sums in float32, as the kernels take them
         x, dtype = converted(x, FLOAT32), x.dtype
+        weight, bias = (None if each is None else converted(operand(each), FLOAT32) for each in (weight, bias))
         out = batch_norm(x, running_mean, running_var, weight, bias, training, momentum, eps, reducer=reducer)
         return converted(out, dtype)
     image = x.data

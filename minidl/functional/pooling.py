@@ -45,7 +45,7 @@ def max_pool2d(
     """
     x = operand(x)
     sliding = hashable(kernel_size), hashable(stride), hashable(padding), hashable(dilation), bool(ceil_mode)
-    return _max_pool(x, _sliding("max_pool2d", x.shape, *sliding), return_indices)
+    return max_over(x, sliding_both("max_pool2d", x.shape, *sliding), return_indices)
 
 
 def avg_pool2d(
@@ -72,13 +72,7 @@ def avg_pool2d(
     """
     x = operand(x)
     sliding = hashable(kernel_size), hashable(stride), hashable(padding), 1, bool(ceil_mode), bool(count_include_pad)
-    rows, columns = _sliding("avg_pool2d", x.shape, *sliding)
-    if divisor_override is not None:
-        if not divisor_override:
-            raise ValueError("avg_pool2d: divisor_override must not be 0")
-        rows = rows._replace(divisor=rows.divisor * 0 + divisor_override)
-        columns = columns._replace(divisor=columns.divisor * 0 + 1)
-    return _avg_pool(x, (rows, columns))
+    return mean_over(x, with_divisor(sliding_both("avg_pool2d", x.shape, *sliding), divisor_override))
 
 
 def adaptive_avg_pool2d(x: Any, output_size: Size) -> Tensor:
@@ -93,18 +87,29 @@ def adaptive_avg_pool2d(x: Any, output_size: Size) -> Tensor:
     Tensor([[[[1.5, 4. ]]]], float32)
     """
     x = operand(x)
-    return _avg_pool(x, _adaptive("adaptive_avg_pool2d", x.shape, output_size))
+    return mean_over(x, adaptive_both("adaptive_avg_pool2d", x.shape, output_size))
 
 
 def adaptive_max_pool2d(x: Any, output_size: Size, return_indices: bool = False) -> Any:
     """The maxima of the windows of `adaptive_avg_pool2d`; return_indices as for `max_pool2d`."""
     x = operand(x)
-    return _max_pool(x, _adaptive("adaptive_max_pool2d", x.shape, output_size), return_indices)
+    return max_over(x, adaptive_both("adaptive_max_pool2d", x.shape, output_size), return_indices)
 
 
-def _max_pool(x: Tensor, windows: Both, return_indices: bool) -> Any:
+def with_divisor(windows: Both, divisor: int | None) -> Both:
+    """The windows of an average with that divisor of every sum; None: their own."""
+    if divisor is None:
+        return windows
+    if not divisor:
+        raise ValueError("avg_pool2d: divisor_override must not be 0")
+    rows, columns = windows
+    return rows._replace(divisor=rows.divisor * 0 + divisor), columns._replace(divisor=columns.divisor * 0 + 1)
+
+
+def max_over(x: Tensor, windows: Both, return_indices: bool = False) -> Any:
+    """The maximum over each of these windows of x."""
     if x.ndim == 3:
-        results = _max_pool(x.reshape(1, *x.shape), windows, True)
+        results = max_over(x.reshape(1, *x.shape), windows, True)
         out, indices = (result.reshape(result.shape[1:]) for result in results)
     else:
         image = x.data
@@ -116,9 +121,10 @@ def _max_pool(x: Tensor, windows: Both, return_indices: bool) -> Any:
     return (out, indices) if return_indices else out
 
 
-def _avg_pool(x: Tensor, windows: Both) -> Tensor:
+def mean_over(x: Tensor, windows: Both) -> Tensor:
+    """The mean over each of these windows of x."""
     if x.ndim == 3:
-        out = _avg_pool(x.reshape(1, *x.shape), windows)
+        out = mean_over(x.reshape(1, *x.shape), windows)
         return out.reshape(out.shape[1:])
     image = x.data
     shape = image.shape
@@ -130,7 +136,7 @@ def _avg_pool(x: Tensor, windows: Both) -> Tensor:
 
 
 @lru_cache(maxsize=1024, typed=True)
-def _sliding(
+def sliding_both(
     operation: str,
     shape: tuple[int, ...],
     kernel_size: Pair,
@@ -163,7 +169,7 @@ def _sliding(
     return axes[0], axes[1]
 
 
-def _adaptive(operation: str, shape: tuple[int, ...], output_size: Size) -> Both:
+def adaptive_both(operation: str, shape: tuple[int, ...], output_size: Size) -> Both:
     _check_image(operation, shape)
     vertical, horizontal = output_size if isinstance(output_size, (tuple, list)) else (output_size, output_size)
     counts = pair((shape[-2] if vertical is None else vertical, shape[-1] if horizontal is None else horizontal))

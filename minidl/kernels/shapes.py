@@ -107,6 +107,10 @@ def asarray(x: Any, dtype: Any = None) -> Any:
     return ascontiguousarray(x, dtype) if isinstance(x, Hollow) else np.asarray(x, dtype)
 
 
+def array(x: Any, dtype: Any = None) -> Hollow:
+    return empty(np.shape(x), dtype or x.dtype)
+
+
 def where(condition: Any, x: Any, y: Any) -> Hollow:
     kinds = tuple(getattr(operand, "dtype", type(operand)) for operand in (x, y))
     return empty(np.broadcast_shapes(*map(np.shape, (condition, x, y))), _result_type(np.maximum, kinds))
@@ -124,6 +128,13 @@ def concatenate(arrays: Sequence[Any], axis: int = 0) -> Hollow:
 
 def stack(arrays: Sequence[Any], axis: int = 0) -> Hollow:
     return concatenate([np.expand_dims(array, axis) for array in arrays], axis)
+
+
+def tensordot(x: Any, y: Any, axes: tuple[Sequence[int], Sequence[int]]) -> Hollow:
+    kept = [
+        size for array, gone in zip((x, y), axes, strict=True) for i, size in enumerate(array.shape) if i not in gone
+    ]
+    return empty(kept, np.result_type(x.dtype, y.dtype))
 
 
 def __getattr__(name: str) -> Any:

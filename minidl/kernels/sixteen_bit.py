@@ -23,7 +23,7 @@ _FLOAT16, _FLOAT32, _BFLOAT16 = np.dtype(np.float16), np.dtype(np.float32), np.d
 
 _KEEP_SMALL_RESULTS = {
     *("channel_statistics", "batch_norm", "batch_norm_backward", "group_norm", "group_norm_backward"),
-    *("layer_norm", "layer_norm_backward", "cross_entropy", "sum_rows", "sum_channels", "embedding_backward"),
+    *("layer_norm", "layer_norm_backward", "cross_entropy", "sum_rows", "sum_channels"),
 }
 """Kernels of sums and statistics: results with fewer axes than the first argument stay float32."""
 

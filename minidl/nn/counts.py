@@ -119,8 +119,8 @@ def count(model: Module | Callable[[], Module], x: Any) -> ModelCount:
     watch = _Watch(model)
     token = counting.active.set(watch.counter)
     try:
-        with kernels.use("numpy"), unchanged(), watch.hollow(x), watch.called():
-            nodes = _nodes(model(x))
+        with without_contents(model) as tensors, watch.called([x, *tensors]):
+            nodes = nodes_of(model(x))
     finally:
         counting.active.reset(token)
         counting.in_use.set(None)
@@ -144,31 +144,9 @@ class _Watch:
         self._kept: KeptArrays
 
     @contextmanager
-    def hollow(self, x: Any) -> Iterator[None]:
-        """Within the block, parameters and buffers have no contents."""
-        made: dict[Tensor, Tensor] = {}
-        places = [
-            (vars(module), name, tensor)
-            for module in self._names
-            for name, tensor in vars(module).items()
-            if isinstance(tensor, (Parameter, Buffer))
-        ]
-        for attributes, name, tensor in places:
-            if tensor not in made:
-                kind = Parameter if isinstance(tensor, Parameter) else Buffer
-                made[tensor] = kind(shapes.empty(tensor.shape, tensor.dtype), requires_grad=tensor.requires_grad)
-            attributes[name] = made[tensor]
-        self._left_out = [x, *made.values()]
-        self._kept = KeptArrays(self._left_out)
-        try:
-            yield
-        finally:
-            for attributes, name, tensor in places:
-                attributes[name] = tensor
-
-    @contextmanager
-    def called(self) -> Iterator[None]:
-        """Within the block, the modules' forward functions are watched."""
+    def called(self, left_out: list[Any]) -> Iterator[None]:
+        """Within the block, the modules' forward functions are watched; these arrays do not count as activations."""
+        self._left_out, self._kept = left_out, KeptArrays(left_out)
         own = {module: vars(module).get("forward") for module in self._names}
         for module in self._names:
             vars(module)["forward"] = partial(self._forward, module, module.forward)
@@ -190,7 +168,7 @@ class _Watch:
         shape, products, flops = self._found.get(module, (next(map(np.shape, _flat(result)), ()), 0, 0))
         self._found[module] = shape, products + added[0] - inside[0], flops + added[1] - inside[1]
         self._inside[-1] = self._inside[-1][0] + added[0], self._inside[-1][1] + added[1]
-        self._first.update((id(array), module) for array in self._kept.new(_nodes(result)))
+        self._first.update((id(array), module) for array in self._kept.new(nodes_of(result)))
         return result
 
     def count(self, outputs: Sequence[Node]) -> ModelCount:
@@ -215,7 +193,34 @@ class _Watch:
         )
 
 
-def _nodes(result: Any) -> list[Node]:
+@contextmanager
+def without_contents(model: Module) -> Iterator[list[Parameter | Buffer]]:
+    """Within the block, the model computes shapes and types alone; yields its parameters and buffers, without contents.
+
+    Whatever the model computes there, its random draws and running statistics are as before after the block.
+    """
+    made: dict[Parameter | Buffer, Parameter | Buffer] = {}
+    places = [
+        (vars(module), name, tensor)
+        for module in model.modules()
+        for name, tensor in vars(module).items()
+        if isinstance(tensor, (Parameter, Buffer))
+    ]
+    for attributes, name, tensor in places:
+        if tensor not in made:
+            kind = Parameter if isinstance(tensor, Parameter) else Buffer
+            made[tensor] = kind(shapes.empty(tensor.shape, tensor.dtype), requires_grad=tensor.requires_grad)
+            made[tensor].shard = tensor.shard
+        attributes[name] = made[tensor]
+    try:
+        with kernels.use("numpy"), unchanged():
+            yield list(made.values())
+    finally:
+        for attributes, name, tensor in places:
+            attributes[name] = tensor
+
+
+def nodes_of(result: Any) -> list[Node]:
     """The places in the graph of a result's tensors, without leaves: what made them, not their own arrays."""
     nodes = [node_of(tensor) for tensor in _flat(result) if isinstance(tensor, Tensor)]
     return [node for node in nodes if node._vjp is not None]

@@ -13,7 +13,7 @@ import numpy as np
 
 from minidl import kernels
 from minidl.from_pytorch import OF_LAYERS, OPTIONS, add_hints, unknown_option, without_missing
-from minidl.kernels.sixteen_bit import bfloat16_from_void, is_floating_point
+from minidl.kernels.sixteen_bit import bfloat16_from_void, is_floating_point, is_sixteen_bit
 from minidl.nn.parameter import Buffer, Parameter, on_new
 from minidl.tensor import as_array
 
@@ -59,6 +59,8 @@ class Module:
     """
 
     training: bool = True
+    stays_float32: tuple[str, ...] = ()
+    """Buffers that are float32 where the model is float16 or bfloat16."""
 
     def __new__(cls, *args: Any, **options: Any) -> Self:
         if (args or options) and cls.__module__.startswith("minidl."):
@@ -239,6 +241,8 @@ class Module:
     def to(self, dtype: Any = None, *, device: Any = None) -> Self:
         """Convert floating-point parameters, buffers and gradients in place to another floating-point type.
 
+        In float16 and bfloat16 the running statistics of batch norm stay float32: each batch moves them a little, and
+        16 bits would round most of these moves away.
         "cpu" changes nothing. Raises TypeError for other types and devices.
 
         >>> from minidl import nn
@@ -258,9 +262,11 @@ class Module:
             is_floating = False
         if not is_floating:
             raise TypeError(f"to() converts to a floating-point type such as 'float64', not to {dtype!r}")
+        kept = {getattr(module, name, None) for module in self.modules() for name in module.stays_float32}
+        is_narrow = is_sixteen_bit(np.dtype(dtype))
         for tensor in (*self.parameters(), *self.buffers()):
             if is_floating_point(tensor.dtype):
-                tensor.data = tensor.data.astype(dtype)
+                tensor.data = tensor.data.astype(np.float32 if is_narrow and tensor in kept else dtype)
                 tensor.grad = None if tensor.grad is None else tensor.grad.astype(dtype)
         return self
 
@@ -273,10 +279,10 @@ class Module:
         return self.to(np.float32)
 
     def half(self) -> Self:
-        """Convert to float16, for evaluation in half the memory.
+        """Convert to float16, for half the memory.
 
-        Do not train in it: an update of less than 1/2048 of a weight is rounded away. Train with `amp.autocast`, which
-        keeps the weights in float32.
+        To train in it, scale the loss (`amp.GradScaler`, or `parallel.Job(precision="float16")`): most gradients of a
+        deep network are too small for float16. The optimizer keeps float32 masters of the weights.
         """
         return self.to(np.float16)
 

@@ -32,6 +32,7 @@ class BatchNorm(Module):
     name = "BatchNorm"
     expected = "(n, {0}, ...)"  # the shape of the input, in messages
     dimensions: tuple[int, ...] = ()  # how many axes the input may have
+    stays_float32 = ("running_mean", "running_var")
 
     def __init__(
         self,

@@ -32,7 +32,7 @@ class ModelTensor(Tensor):
         self.shard = None
 
     def cut(self, shard: Shard | FlatShard) -> Self:
-        """Keep only this rank's shard of the values and the gradient; returns self.
+        """Keep only this rank's shard of the values and the gradient, or a `FlatShard` of its shard; returns self.
 
         A parameter without values, within `nn.building`, keeps its whole shape until its shard is made at the end.
         Raises ValueError if it is a shard already, or if its size cannot be divided.
@@ -41,7 +41,7 @@ class ModelTensor(Tensor):
         >>> nn.Linear(4, 6).weight.cut(nn.Shard("tp", index=0, count=2)).shape
         (3, 4)
         """
-        if self.shard is not None:
+        if self.shard is not None and self.shard != getattr(shard, "of", None):
             raise ValueError(f"cut: this {type(self).__name__.lower()} is {self.shard} already; cut the whole one")
         if self.held:
             self.data = shard.cut(self.data)

@@ -72,6 +72,10 @@ class Shard:
         """Return the shape of the whole array, from that of the shard."""
         return (*shape[: self.dim], shape[self.dim] * self.count, *shape[self.dim + 1 :])
 
+    def own_shape(self, whole: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the shape of a shard, from that of the whole array."""
+        return (*whole[: self.dim], whole[self.dim] // self.count, *whole[self.dim + 1 :])
+
     def join(self, shards: Sequence[Array]) -> Array:
         """Return the whole array of the shards 0, 1, ..., count - 1.
 
@@ -150,6 +154,10 @@ class GridShard(Shard):
         first, second = self._along()
         return first.whole_shape(second.whole_shape(shape))
 
+    def own_shape(self, whole: tuple[int, ...]) -> tuple[int, ...]:
+        first, second = self._along()
+        return second.own_shape(first.own_shape(whole))
+
     def join(self, shards: Sequence[Array]) -> Array:
         first, second = self._along()
         return first.join([second.join(shards[column :: first.count]) for column in range(first.count)])
@@ -164,8 +172,9 @@ class FlatShard:
     """Elements `start:stop` of an array as one vector: what a range that crosses parameters has of one of them.
 
     Parameters
-        shape         of the whole array
+        shape         of the array whose elements are counted
         start, stop   elements in C order; equal numbers: none
+        of            the shard that this array is of a larger one, where it is divided twice; None: it is the whole
 
     A shard of all elements has the shape of the whole, another one a single long dimension: (k, 1) of a matrix, so that
     rules that treat vectors and matrices differently go on doing so.
@@ -181,6 +190,7 @@ class FlatShard:
     shape: tuple[int, ...]
     start: int
     stop: int
+    of: Shard | None = None
 
     @property
     def own_shape(self) -> tuple[int, ...]:
@@ -194,18 +204,18 @@ class FlatShard:
 
     def cut(self, whole: Array) -> Array:
         """Return a copy of this rank's elements."""
-        return self.view(whole).copy()
+        return self.view(whole if self.of is None else self.of.taken_from(whole, self.shape)).copy()
 
     def taken_from(self, array: Array, shape: tuple[int, ...]) -> Array:
         """Return this rank's elements of an array for the whole parameter; any other array as it is."""
-        return self.cut(array) if array.shape == self.shape else array
+        return self.cut(array) if array.shape in (self.shape, self.whole_shape(shape)) else array
 
     def whole_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """Return the shape of the whole array."""
-        return self.shape
+        return self.shape if self.of is None else self.of.whole_shape(self.shape)
 
     def join(self, shards: Sequence[Array]) -> Array:
-        """Return the whole array of all ranks' elements, in order."""
+        """Return the array of all ranks' elements, in order."""
         whole: Any = array_module(shards[0]).concatenate([shard.reshape(-1) for shard in shards])
         return whole.reshape(self.shape)
 

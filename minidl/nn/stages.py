@@ -27,6 +27,7 @@ class Stage:
 
     Attributes
         modules   the modules among them
+        tensors   the parameters and buffers among them
 
     Raises
         TypeError    `uses` has something else
@@ -55,12 +56,12 @@ class Stage:
     def __init__(self, function: Callable[[Any], Any], *uses: Module | Parameter | Buffer) -> None:
         self.function = function
         self.modules: list[Module] = []
-        self._tensors: list[Parameter | Buffer] = []
+        self.tensors: list[Parameter | Buffer] = []
         for used in uses:
             if isinstance(used, Module):
                 self.modules.append(used)
             elif isinstance(used, (Parameter, Buffer)):
-                self._tensors.append(used)
+                self.tensors.append(used)
             else:
                 raise TypeError(
                     "Stage: after the function come the modules, parameters and buffers that it uses, each by itself, "
@@ -73,15 +74,31 @@ class Stage:
     def parameters(self) -> Iterator[Parameter]:
         """Yield every parameter of the stage once. A tied parameter belongs to each stage that uses it."""
         inside = (parameter for module in self.modules for parameter in module.parameters())
-        return _once(chain(inside, (tensor for tensor in self._tensors if isinstance(tensor, Parameter))))
+        return _once(chain(inside, (tensor for tensor in self.tensors if isinstance(tensor, Parameter))))
 
     def buffers(self) -> Iterator[Buffer]:
         """Yield every buffer of the stage once."""
         inside = (buffer for module in self.modules for buffer in module.buffers())
-        return _once(chain(inside, (tensor for tensor in self._tensors if isinstance(tensor, Buffer))))
+        return _once(chain(inside, (tensor for tensor in self.tensors if isinstance(tensor, Buffer))))
+
+    def kind(self) -> Any:
+        """What stages have in common that compute and keep as much for the same input; equal to no other if unknown.
+
+        That is, for a module: classes, numbers and words of all modules in it, shapes and types of its tensors.
+        """
+        if not isinstance(self.function, Module):
+            return object()
+        settings = [
+            (type(module), name, value if isinstance(value, (int, float, str, tuple, type(None))) else type(value))
+            for module in self.function.modules()
+            for name, value in vars(module).items()
+            if not callable(value)
+        ]
+        tensors = [(t.shape, t.dtype, t.requires_grad) for t in (*self.parameters(), *self.buffers())]
+        return settings, tensors
 
     def __repr__(self) -> str:
-        return f"Stage({', '.join(type(used).__name__ for used in (*self.modules, *self._tensors))})"
+        return f"Stage({', '.join(type(used).__name__ for used in (*self.modules, *self.tensors))})"
 
 
 def run_stages(stages: Iterable[Stage], x: Any, first: int = 0) -> Any:

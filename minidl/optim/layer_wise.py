@@ -44,12 +44,12 @@ class LayerWise(Optimizer):
         if self.sum_over_ranks is None:
             super().update_each(due)
             return
-        steps = [(each, self.direction(each.data, g, state, group), state, group) for each, g, state, group in due]
-        squares = {each: [x * x for x in _norms(each.data, step, group)] for each, step, _, group in steps}
+        steps = [(each, self.direction(each.data, each.gradient, each.state, each.group)) for each in due]
+        squares = {each.parameter: [x * x for x in _norms(each.data, step, each.group)] for each, step in steps}
         sums = self.sum_over_ranks(squares)  # once for all
-        for each, step, state, group in steps:
-            self.apply(each.data, step, state, group, *map(sqrt, sums[each]))
-            each.increment_version()
+        for each, step in steps:
+            self.apply(each.data, step, each.state, each.group, *map(sqrt, sums[each.parameter]))
+            each.done()
 
 
 def _norms(data: Array, direction: Array, group: Group) -> tuple[float, float]:

@@ -8,17 +8,31 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from minidl.arguments import real_number
 from minidl.from_pytorch import unknown_option
 from minidl.kernels import Array, array_module
-from minidl.kernels.sixteen_bit import is_floating_point
+from minidl.kernels.sixteen_bit import cast, is_floating_point, is_sixteen_bit
+from minidl.optim.master_weights import FLOAT32, master_of
 from minidl.optim.state_dict import EXTRA_KEYS, Group, load_state, save_state
 from minidl.tensor import Tensor
 
-Due = tuple[Tensor, Array, dict[str, Any], Group]
-"""A parameter that is to be updated, with its gradient, its state and its group."""
+
+class Due(NamedTuple):
+    """A parameter that is to be updated, with the array that the rule updates: its own, or its float32 master."""
+
+    parameter: Tensor
+    data: Array
+    gradient: Array
+    state: dict[str, Any]
+    group: Group
+
+    def done(self) -> None:
+        """The rule has updated the array: a master is rounded into its parameter."""
+        if self.data is not self.parameter._data:
+            self.parameter._data[...] = cast(self.data, self.parameter.dtype)
+        self.parameter.increment_version()
 
 
 class Optimizer(ABC):
@@ -32,9 +46,12 @@ class Optimizer(ABC):
         param_groups    list of dicts with parameters and options; they may be changed between steps
         state           maps a parameter to what the rule stores for it
         updates         number of calls of `step` so far
+        grad_scale      what 16-bit gradients are divided by before the rule gets them; `amp.GradScaler` sets it
         after_step      functions without arguments that `step` calls when it has updated everything
 
     A parameter that occurs twice in one group is updated once.
+    For a parameter in 16 bits the rule updates a float32 master, in the parameter's state, which is then rounded into
+    the parameter (`optim/master_weights.py`); the rule's other arrays and the gradient that it gets are float32, too.
 
     Raises
         TypeError     an item that is not a Tensor, an option that is not a number
@@ -80,6 +97,7 @@ class Optimizer(ABC):
         self.param_groups: list[Group] = []
         self.state: dict[Tensor, dict[str, Any]] = {}
         self.updates = 0  # calls of `step` so far
+        self.grad_scale = 1.0
         self.after_step: list[Callable[[], None]] = []
         groups = given if any(isinstance(item, Mapping) for item in given) else [{"params": given}]
         for group in groups:
@@ -101,9 +119,9 @@ class Optimizer(ABC):
 
     def update_each(self, due: Iterator[Due]) -> None:
         """Apply the rule to each of these parameters, one after the other."""
-        for parameter, gradient, state, group in due:
-            self.update(parameter._data, gradient, state, group)
-            parameter.increment_version()
+        for each in due:
+            self.update(each.data, each.gradient, each.state, each.group)
+            each.done()
 
     def _due(self) -> Iterator[Due]:
         for group in self.param_groups:
@@ -116,10 +134,14 @@ class Optimizer(ABC):
                     raise TypeError("a parameter's .grad is an array, not a Tensor: assign the Tensor's .data")
                 if gradient.shape != data.shape:
                     raise ValueError(f"a parameter of shape {data.shape} has a gradient of shape {gradient.shape}")
-                state = self.state.get(parameter)
-                if state is None:
-                    state = self.state[parameter] = self.new_state(data, group)
-                yield parameter, gradient, state, group
+                state = self.state.get(parameter, {})
+                if is_sixteen_bit(data.dtype):
+                    gradient = cast(gradient, FLOAT32)
+                    gradient /= self.grad_scale
+                    data = master_of(data, state)
+                if parameter not in self.state:
+                    self.state[parameter] = state = state | self.new_state(data, group)
+                yield Due(parameter, data, gradient, state, group)
 
     @abstractmethod
     def update(self, data: Array, gradient: Array, state: dict[str, Any], group: Group) -> None:
@@ -192,6 +214,7 @@ class Optimizer(ABC):
             {"state": {0: {"momentum_buffer": array}, ...}, "param_groups": [{"lr": 0.1, ..., "params": [0, 1]}]}
 
         Parameters are numbered in the order in which they were given. `step` is an array of shape (), as in PyTorch.
+        That of a parameter in 16 bits has its float32 master, `master_param`, too.
         """
         return save_state(self)
 

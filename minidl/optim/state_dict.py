@@ -12,6 +12,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from minidl.kernels import Array, array_module, to_numpy
+from minidl.kernels.sixteen_bit import is_sixteen_bit
+from minidl.optim.master_weights import MASTER, master_of
 from minidl.tensor import Tensor
 
 Group = dict[str, Any]  # of parameters: "params" is a list of tensors; all other keys are options
@@ -41,6 +43,11 @@ class HasState(Protocol):
 def save_state(optimizer: HasState) -> dict[str, Any]:
     """Implement `Optimizer.state_dict`."""
     parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+    for parameter, state in optimizer.state.items():
+        if is_sixteen_bit(parameter.dtype) and state:
+            master_of(parameter.data, state)  # brings it up to date
+        else:
+            state.pop(MASTER, None)  # of a parameter that was converted since
     number = {parameter: index for index, parameter in enumerate(parameters)}
     return {
         "state": {
@@ -129,9 +136,16 @@ def _options(optimizer: HasState, old: Mapping[str, Any], index: int) -> Group:
 def _state(
     optimizer: HasState, parameter: Tensor, group: Group, number: Any, values: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return the checked state of one parameter, as arrays of its dtype and device."""
-    data = parameter.data
-    given = {name: value for name, value in values.items() if value is not None}
+    """Return the checked state of one parameter, as arrays of its device, and of its dtype or float32 with a master.
+
+    A state without the master that this parameter has, such as PyTorch's, gets a new one; one that it does not have,
+    since it is float32 here, is left out.
+    """
+    data, given = parameter.data, {name: value for name, value in values.items() if value is not None}
+    saved_master = given.pop(MASTER, None)
+    if is_sixteen_bit(data.dtype):
+        data = master_of(data, {})
+        given[MASTER] = data if saved_master is None else saved_master
     missing = optimizer.new_state(data, group).keys() - given.keys()
     if missing:
         raise ValueError(

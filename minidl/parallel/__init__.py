@@ -6,7 +6,7 @@ From top to bottom; a file imports only from lines below its own:
     train          runs a job by a strategy on an engine
     launches       launches a run's ranks, again when nodes have died
     data_parallel  replicas that apply the same update in every step: Serial, Synchronous, SufficientFactors
-    sharded        replicas that share the state of training out among them: Sharded
+    sharded        replicas that share the state of training out among them: Sharded; Offload, to the host of a device
     tensor         layers that several nodes compute together, and the strategy for all axes: Hybrid
     pipeline       a model whose layers are split over nodes, and the order in which they compute
     averaging      weights of each node, averaged: LocalSGD, OneShotAveraging, ElasticAveraging, Gossip, Ensemble
@@ -14,7 +14,7 @@ From top to bottom; a file imports only from lines below its own:
     measures       gradient noise scale, learning speed, a report card of published claims
     products       a matrix product on a grid of ranks; the numbers that grids send
     convolution_grids  words and seconds of layers divided by samples, pixels, channels and filters; the fastest grids
-    spatial        how many rows neighbours exchange for a convolution
+    spatial        convolutions and pooling over images whose pixels several ranks divide
     strategy       the base class of all strategies
     run            one rank's session and its minibatches, evaluation, progress, checkpoints, the report
     gradients      buckets and compression, concurrent with backward
@@ -59,6 +59,7 @@ from minidl.parallel.servers.parameter_server import (
 )
 from minidl.parallel.servers.partial_all_reduce import PartialAllReduce
 from minidl.parallel.servers.store import Store
+from minidl.parallel.sharded.offload import Offload
 from minidl.parallel.sharded.sharded import Sharded
 from minidl.parallel.strategy import Strategy
 from minidl.parallel.tensor.hybrid import Hybrid
@@ -83,6 +84,7 @@ __all__ = [
     "LocalSGD",
     "LockedParameterServer",
     "NonFiniteLoss",
+    "Offload",
     "OneShotAveraging",
     "ParallelPlan",
     "ParameterServer",

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
 from math import ceil
 from typing import Any, NoReturn
@@ -16,12 +16,15 @@ from numpy.typing import NDArray
 from minidl import optim, random
 from minidl.arguments import one_of, real_number, whole_number
 from minidl.data import Dataset, Splits
+from minidl.data.in_type import in_type
+from minidl.data.pairs import minibatch
 from minidl.data.sampler import epoch_order, order_of_shards
-from minidl.nn import Module, building
+from minidl.nn import Module, Stage, building
 from minidl.parallel.mean_loss import Loss, check_padding, classification_loss, counts_of
 from minidl.random import Purpose, stream
 
 SHARDS = ("shuffled", "fixed", "by_label")
+PRECISIONS = ("float32", "bfloat16", "float16")
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,12 @@ class Job:
         seed            seed of the weights, the shuffles and dropout, at least 0
         clip_norm       largest 2-norm of the gradient of all parameters together, each counted once; a longer gradient
                         is scaled down to it before the optimizer gets it, as by `nn.clip_grad_norm_`; None: no clipping
+        precision       "float32", "bfloat16" or "float16": the type to which model (by `Module.to`) and samples are
+                        converted. In 16 bits, weights, gradients and activations take 2 bytes each, in memory and in
+                        messages; sums of gradients are rounded to 16 bits, and optimizers keep float32 masters of the
+                        weights. In float16 the loss is scaled by `amp.GradScaler`; a step with a gradient that is not
+                        finite is skipped by all ranks.
+                        None: the types that model and data have
 
     Raises
         TypeError, ValueError for a number or a choice that is not one of the above.
@@ -84,11 +93,14 @@ class Job:
     shards: str = "shuffled"
     seed: int = 0
     clip_norm: float | None = None
+    precision: str | None = None
 
     def __post_init__(self) -> None:
         for name, at_least in {"batch_size": 1, "epochs": 1, "seed": 0}.items():
             object.__setattr__(self, name, whole_number(name, getattr(self, name), at_least))
         one_of("shards", self.shards, SHARDS)
+        if self.precision is not None:
+            one_of("precision", self.precision, PRECISIONS, hint="None leaves model and data in their own types")
         if not callable(self.data) and not isinstance(self.data, Splits):
             _refuse_data(self.data)
         if self.clip_norm is not None:
@@ -158,7 +170,10 @@ class Job:
                     f"the {name} set must be a data.Dataset, got {type(dataset).__name__}: stack its samples and its "
                     "targets, data.Dataset(x, y), or make its class a subclass of data.Dataset"
                 )
-        return made
+        if self.precision is None:
+            return made
+        train, test = (in_type(dataset, np.dtype(self.precision)) for dataset in made)
+        return replace(made, train=train, test=test)
 
     def build_model(self, seed: int | None = None) -> Module:
         """The model with its first weights: the same on every rank. The caller's generator keeps its state.
@@ -166,9 +181,12 @@ class Job:
         seed: the job's by default; a given Module is copied as it is.
         """
         if isinstance(self.model, Module):
-            return copy.deepcopy(self.model)
+            return self._in_precision(copy.deepcopy(self.model))
         with random.using(stream(Purpose.WEIGHTS, self.seed if seed is None else seed)):
-            return self.model()
+            return self._in_precision(self.model())
+
+    def _in_precision(self, model: Module) -> Module:
+        return model if self.precision is None else model.to(self.precision)
 
     def build_held(self, held: Callable[[Module], Any]) -> Module:
         """The model with only the arrays of `held(model)`, as by `nn.building`; those of `()` are none, only shapes.
@@ -179,7 +197,21 @@ class Job:
             return self.build_model()
         model = _with_own_layers(self.model)
         with building(held), random.using(stream(Purpose.WEIGHTS, self.seed)):
-            return model()
+            return self._in_precision(model())
+
+    def first_samples(self, count: int) -> Any:
+        """That many samples of the training set, without their labels."""
+        return minibatch(self.build_data().train, np.arange(count))[0]
+
+    def each_stage(self) -> Iterator[tuple[Module, Stage]]:
+        """Each of the model's stages, in a model that has the arrays of this one alone: the whole may not fit here."""
+
+        def stage(number: int, model: Module) -> Stage:
+            return model.stages()[number]
+
+        for number in range(len(self.build_held(lambda model: ()).stages())):
+            model = self.build_held(partial(stage, number)).train()
+            yield model, stage(number, model)
 
     def build_optimizer(self, model: Module) -> optim.Optimizer:
         """The optimizer of all parameters of the model."""

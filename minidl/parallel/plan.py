@@ -21,17 +21,19 @@ class ParallelPlan:
         dp             replicas: each reads its own share of every minibatch (data parallelism)
         pp             stages, one after the other, into which the layers of a model are split (pipeline parallelism)
         tp             shards into which a layer's parameters are cut (tensor parallelism)
-        spatial        slices of a sample's positions (spatial parallelism); must be 1: no strategy supports more
+        spatial        tiles into which the pixels of an image are divided (spatial parallelism)
         micro_batches  slices of a replica's share of a minibatch, which follow each other through the stages
         schedule       name of the order in which a pipeline computes them; None: the strategy has only one
         output_stage   the stage that has the model's outputs and the loss; -1: the last
         axes           the axes in the order of the mesh, outermost first: ranks along the last one are neighbours
+        shard          what the replicas share out instead of keeping copies (ZeRO): 1, the optimizer's state; 2, and
+                       the gradients; 3, and the weights; None: nothing
 
-    `micro_batches` and `schedule` are for the strategy that made the plan; nothing else reads them. A plan has no
-    servers: their ranks come after its own.
+    `micro_batches`, `schedule` and `shard` are for the strategy that made the plan; nothing else reads them. A plan
+    has no servers: their ranks come after its own.
 
     Raises
-        TypeError, ValueError for a number that is not whole or below 1, for spatial above 1, and for other axes
+        TypeError, ValueError for a number that is not whole or below 1, and for other axes
 
     >>> plan = ParallelPlan(dp=2, pp=3)
     >>> plan.world, plan.is_split
@@ -48,17 +50,15 @@ class ParallelPlan:
     schedule: str | None = None
     output_stage: int = -1
     axes: tuple[str, ...] = AXES
+    shard: int | None = None
 
     def __post_init__(self) -> None:
         for each in fields(self):
-            if each.name not in ("schedule", "output_stage", "axes"):
+            if each.name not in ("schedule", "output_stage", "shard", "axes"):
                 number = whole_number(f"ParallelPlan: {each.name}", getattr(self, each.name), at_least=1)
                 object.__setattr__(self, each.name, number)
-        if self.spatial > 1:
-            raise ValueError(
-                f"ParallelPlan: spatial must be 1, got {self.spatial}: no strategy cuts the positions of a sample; use "
-                "dp, pp or tp"
-            )
+        if self.shard is not None:
+            whole_number("ParallelPlan: shard", self.shard, at_least=1, at_most=3)
         stage = whole_number("ParallelPlan: output_stage", self.output_stage, at_least=-1, at_most=self.pp - 1)
         object.__setattr__(self, "output_stage", stage % self.pp)
         object.__setattr__(self, "axes", in_any_order("ParallelPlan: axes", self.axes, AXES))

@@ -10,6 +10,7 @@ from minidl.arguments import one_of, whole_number
 from minidl.cluster.algorithm import NAMED, AllReduceAlgorithm, chosen
 from minidl.cluster.comm import Communicator
 from minidl.cluster.mesh import Mesh
+from minidl.data import Dataset
 from minidl.data.loader import Batch
 from minidl.kernels import Array
 from minidl.nn import Module
@@ -84,6 +85,8 @@ class Strategy:
         is_asynchronous  whether `batch_size` counts the samples of one gradient instead of those of all nodes together
         broadcasts_weights  whether `run` begins with the weights of rank 0 on all nodes; else replicas that were built
                          with different ones are refused
+        scales_loss      whether jobs in float16 can be trained: all ranks then apply or skip the same gradients, scaled
+                         by the same factor, in `session.update`
         is_resumable     whether a checkpoint (weights, optimizer, schedule) is enough for a run to go on
         resumes_from     from what the others go on when a node has died, with `train(elastic=True)`
                          "step"        all nodes have the same weights after each update
@@ -91,14 +94,17 @@ class Strategy:
                          "checkpoint"  what only a dead node had is lost, as where the model is split; new nodes take
                                        the places of the dead, and all go on from the last checkpoint
                          ""            the run cannot go on
+        counts_device    whether it counts the bytes of a device (`cluster.Memory`)
     """
 
     servers: int = 0
     algorithm: AllReduceAlgorithm = "auto"
     is_asynchronous: ClassVar[bool] = False
     broadcasts_weights: ClassVar[bool] = False
+    scales_loss: ClassVar[bool] = False
     is_resumable: ClassVar[bool] = False
     resumes_from: ClassVar[str] = ""
+    counts_device: ClassVar[bool] = False
 
     def plan(self, job: Job, nodes: int) -> ParallelPlan:
         """Which rank holds what of which replica; here each node is a replica with the whole model.
@@ -119,6 +125,10 @@ class Strategy:
         """What this rank holds and updates of the model that `build` made; a server has no mesh."""
         return Partition(model, mesh)
 
+    def samples(self, dataset: Dataset, mesh: Mesh[Communicator] | None) -> Dataset:
+        """What this rank reads of a data set: here all of every sample."""
+        return dataset
+
     def forward_and_backward(self, session: Session, batch: Batch) -> None:
         """Compute the gradients of the mean loss over these samples of the replica, for the strategies with servers.
 
@@ -129,7 +139,8 @@ class Strategy:
     def predict(self, session: Session, x: Array) -> Tensor | None:
         """The model's outputs for the samples x, in evaluation; None on ranks that do not have them.
 
-        All ranks of a replica call it with the same x; exactly one of them, or all along "tp", return outputs.
+        All ranks of a replica call it with the same x, or with their tiles of it; exactly one of them, or all along
+        "spatial" and "tp", return outputs.
         """
         outputs: Tensor = session.model(x)
         return outputs
@@ -143,6 +154,12 @@ class Strategy:
 
     def check(self, job: Job, nodes: int) -> None:
         """Raise ValueError if this strategy cannot train this job on that number of nodes."""
+        if job.precision == "float16" and not self.scales_loss:
+            raise ValueError(
+                'precision="float16" needs a loss scale that all ranks agree upon, and the ranks of '
+                f'{type(self).__name__} update at different times or by different gradients: use precision="bfloat16", '
+                "which needs no scale, or a strategy whose ranks update together, such as Synchronous()"
+            )
         replicas = self.plan(job, nodes).dp
         if self.is_asynchronous:
             if (samples := len(job.build_data().train)) < replicas:

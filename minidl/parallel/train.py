@@ -94,6 +94,7 @@ def train(
         CheckpointError  the checkpoint is missing, damaged or of another model
         NonFiniteLoss    the loss is infinite or nan
         OSError          the folder cannot be written
+        cluster.DeviceError   a device of `cluster.Memory` has too few bytes, or there is no host to offload to
         ClusterError     a rank failed for another reason
 
     >>> from minidl import data, nn, optim, parallel
@@ -113,6 +114,11 @@ def train(
     here = built_once(job)  # the ranks get the job itself
     here.check_labels()
     plan = plan_of(strategy, here, nodes)
+    if getattr(on, "memory", None) is not None and not strategy.counts_device:
+        raise ValueError(
+            f"{type(strategy).__name__} does not count the bytes of a device: leave out the memory of the "
+            "simulation, or train by Sharded(stage=1), which on one node does what Serial does"
+        )
     timed = here if deadline is None else job  # what is built once cannot be copied to a rank
     _by_the_deadline(deadline, partial(strategy.check, timed, nodes))
     strategy = cluster.once(partial(_by_the_deadline, deadline, partial(strategy.prepared, job, nodes)), on)
@@ -169,11 +175,11 @@ def _listen(files: RunFolder, progress: Callable[[Progress], None] | None, rank:
 
 @contextmanager
 def _errors_as_they_are() -> Iterator[None]:
-    """Raise errors of the job or the disk as they are, not as the failure of a rank."""
+    """Raise errors of the job, the device or the disk as they are, not as the failure of a rank."""
     try:
         yield
     except cluster.ClusterError as error:
-        if isinstance(error.cause, (NonFiniteLoss, OSError)):
+        if isinstance(error.cause, (NonFiniteLoss, OSError, cluster.DeviceError)):
             raise error.cause from error
         raise
 

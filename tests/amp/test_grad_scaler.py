@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from minidl import Tensor, amp, optim
+from minidl import Tensor, amp, cluster, optim
+from minidl.cluster.comm import Communicator
 
 
 def weight(value: float = 1.0) -> Tensor:
@@ -144,5 +145,36 @@ def test_settings_that_make_no_sense_are_refused() -> None:
         amp.GradScaler(1024.0)  # type: ignore[arg-type]
     w = Tensor(np.ones(1, np.float16), requires_grad=True)
     w.grad = np.ones(1, np.float16)
-    with pytest.raises(ValueError, match="keep the weights in float32"):
-        amp.GradScaler().step(optim.SGD([w], lr=1.0))
+    with pytest.raises(ValueError, match=r"leave out unscale_\(\).*clip to max_norm"):
+        amp.GradScaler().unscale_(optim.SGD([w], lr=1.0))
+
+
+def test_gradients_in_16_bits_are_unscaled_in_float32_where_they_may_be_less_than_the_least_float16() -> None:
+    narrow, wide = Tensor(np.zeros(1, np.float16), requires_grad=True), weight(0.0)
+    scaler, optimizer = amp.GradScaler(), optim.SGD([narrow, wide], lr=1.0)
+    for scaled in (0.75, np.inf, 0.75):
+        scale = scaler.get_scale()
+        narrow.grad, wide.grad = np.array([scaled / 1024], np.float16), np.array([scaled * 7], np.float32)
+        scaler.step(optimizer)
+        scaler.update()
+        if np.isfinite(scaled):
+            assert np.float16(scaled / 1024 / scale) == 0
+            assert wide.grad.item() == np.float32(scaled * 7 / scale)
+    assert optimizer.state[narrow]["master_param"].item() == -3 * 0.75 / 1024 / 65_536
+    assert wide.item() == -3 * 5.25 / 65_536
+
+
+def test_a_step_that_one_rank_cannot_take_is_left_out_by_all() -> None:
+    def program(comm: Communicator) -> tuple[float, float]:
+        w = weight()
+        scaler = amp.GradScaler(init_scale=8.0, agree=lambda mine: all(comm.all_gather(mine)))
+        optimizer = optim.SGD([w], lr=0.5)
+        for bad in (1, None, 2):
+            if bad is None or comm.rank > 0:  # else it has no gradient, as a stage without samples
+                step(scaler, optimizer, w, np.inf if comm.rank == bad else 1.0)
+            else:
+                scaler.step(optimizer)
+                scaler.update()
+        return w.item(), scaler.get_scale()
+
+    assert cluster.launch(program, nodes=3, on="simulation").results == [(0.5, 2.0)] * 3

@@ -30,6 +30,9 @@ def test_an_unknown_name_is_refused_with_the_nearest_one(monkeypatch):
         },
     )
     monkeypatch.setitem(sys.modules, "cupy", None)  # import cupy raises ImportError
+    assert refused("train", "--precision", "bf16").endswith(
+        "--precision must be 'float32', 'bfloat16' or 'float16', got 'bf16': did you mean 'bfloat16'?\n"
+    )
     assert "the cupy kernels need the package CuPy and an NVIDIA GPU" in refused("train", "--kernels", "cupy")
     unknown = "MINIDL_KERNELS must be 'numpy', 'numba' or 'cupy', got 'foo'"
     assert unknown in refused("train", MINIDL_KERNELS="foo")
@@ -56,6 +59,11 @@ def test_a_number_out_of_range_is_refused():
             "--momentum 1": "momentum must be at least 0 and below 1, got 1.0",
             "--flops 1e9": "--flops is the speed of a simulated node: leave it out, or give --on simulation",
             "--flops 0 --on simulation": "--flops must be above 0",
+            "--device-memory 2MB@10us/16GB": "--device-memory is that of a simulated node: leave it out, or ",
+            "--device-memory 2MB --on simulation": "--device-memory must be SIZE@LATENCY/SPEED, such as 2MB@10us/16GB",
+            "--device-memory 2MB@10us/16GB --on simulation": "Serial does not count the bytes of a device: give",
+            "--on simulation --strategy sharded:offload=offload": "offload needs a host behind the device: give",
+            "--strategy sharded:offload=offload(all)": 'give stage=3, got 1, or an Offload of the "optimizer"',
         },
     )
 
@@ -190,7 +198,7 @@ def test_resume_refuses_options_that_would_change_the_run_and_needs_more_epochs(
         f"train --resume {checkpoint}",
         {
             "--epochs 3 --model lenet": f"{checkpoint} is of a run with --model mlp, not lenet: only --epochs, "
-            "--nodes, --strategy, --algorithm, --bucket-mb may change; leave out --model",
+            "--nodes, --strategy, --algorithm, --bucket-mb, --precision, --device-memory may change; leave out --model",
             "--epochs 3 --on processes": "is of a run with --on simulation, not processes",
             "--epochs 3 --network 1gbe": "is of a run with --network none, not 1gbe",
             "--epochs 3 --nodes 2 --strategy local_sgd": "cannot resume with --strategy local_sgd: its nodes have "

@@ -347,6 +347,7 @@ def test_compare_refuses_bad_arguments_before_it_runs_anything():
             "top_k:density=0.1": "write synchronous:compressor=top_k(density=0.1)",
             "synchronous:lr=0": "synchronous:lr=0: lr must be above 0, got 0",
             "synchronous:momentum=1": ":momentum=1: momentum must be at least 0 and below 1, got 1",
+            "serial sharded:stage=2,offload=offload": "nodes that minidl compare simulates have no host to offload to",
             "synchronous --batch-size 3": "a minibatch of 3 samples cannot be shared by 8 nodes",
             "parameter_server --batch-size 20": "not a multiple of 8: choose a batch size of 16",
         },

@@ -41,10 +41,24 @@ def test_a_plan_may_divide_layers_and_a_minibatch_may_have_fewer_samples_than_no
     assert json.loads((tmp_path / "divided" / "config.json").read_text())["nodes"] == 8
 
 
+def test_a_plan_may_divide_images_and_says_what_cannot_be_divided(tmp_path):
+    images = ("train", "--model", "lenet", "--on", "simulation", "--epochs", 1)
+    succeeds(*images, "--plan", "dp=2,spatial=2x1", "--out", "tiles")
+    assert json.loads((tmp_path / "tiles" / "config.json").read_text())["nodes"] == 4
+    refuses("train --model mlp", {"--plan spatial=2": "MLP cannot be divided by 2 x 1 ranks"})
+    refuses("train --model lenet", {"--plan spatial=2x": "spatial is a number of slabs of rows, or rows x columns"})
+
+
 def test_a_plan_may_order_its_axes_which_changes_no_bit(tmp_path):
     for name, setting in {"usual": "", "ordered": ",axes=[tp, pp, dp]"}.items():
         succeeds(*TRAIN, "--plan", f"dp=2,tp=2,micro_batches=2{setting}", "--out", name)
     assert_same_bits(tmp_path / "ordered", tmp_path / "usual")
+
+
+def test_replicas_of_a_plan_may_share_out_their_state_which_changes_no_bit(tmp_path):
+    for name, setting in {"copies": "", "shared out": ",shard=3"}.items():
+        succeeds(*TRAIN, "--plan", f"dp=2,tp=2,micro_batches=2,algorithm=ordered{setting}", "--out", name)
+    assert_same_bits(tmp_path / "shared out", tmp_path / "copies")
 
 
 def test_a_plan_may_name_a_file_of_a_schedule_with_which_it_has_the_bits_of_the_kind_in_the_file(tmp_path):
@@ -141,6 +155,9 @@ def test_a_plan_that_no_mesh_can_follow_ends_with_a_sentence():
             "tp=2,tp=2": "tp is given twice",
             "dp=2,axes=[dp,tp]": "Hybrid: axes must name dp, pp, tp, each once and in any order, got ('dp', 'tp')",
             "dp=2,axes=[dp": "is no plan: write the extent of each axis",
-            "ep=2": "an axis or a setting must be 'dp', 'pp', 'tp', ",
+            "dp=2,shard=4": "Hybrid: shard must be from 1 to 3, got 4",
+            "tp=2,shard=3": "shares the state of training out among the replicas, and there is one: give dp=2 or more",
+            "dp=2,shards=3": "did you mean 'shard'?",
+            "ep=2": "an axis or a setting must be 'dp', 'pp', 'spatial', 'tp', ",
         },
     )

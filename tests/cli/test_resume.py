@@ -45,6 +45,29 @@ def test_a_checkpoint_may_be_continued_in_another_folder(tmp_path):
     assert "whole holds a run already" in refused(*command, "whole")
 
 
+def test_a_run_in_16_bits_is_resumed_to_the_same_bits_or_goes_on_in_float32(tmp_path):
+    options = (*SPIRALS, "--nodes", 2, "--precision", "float16")
+    assert "in float16" in succeeds(*options, "--epochs", 2, "--out", "whole")
+    succeeds(*options, "--epochs", 1, "--out", "parts")
+    succeeds("train", "--resume", "parts", "--epochs", 2)
+    assert_same_bits(tmp_path / "whole", tmp_path / "parts")
+    for epochs, precision in enumerate(("float32", "bfloat16"), start=3):
+        succeeds("train", "--resume", "parts", "--epochs", epochs, "--precision", precision)
+        weights = Checkpoint.load(tmp_path / "parts/checkpoint.npz").model.values()
+        assert {str(array.dtype) for array in weights} == {precision}
+
+
+def test_a_run_goes_on_with_another_device_memory_or_by_a_strategy_that_counts_none(tmp_path):
+    sharded = ("--strategy", "sharded:stage=3,offload=offload(all)")
+    succeeds(*SPIRALS, "--nodes", 2, *sharded, "--device-memory", "0.7MB@3us/0.7GB", "--epochs", 1, "--out", "run")
+    more = ("train", "--resume", "run", "--nodes", 4, "--epochs")
+    assert "device memory 53kB@3us/0.7GB" in succeeds(*more, 2, "--device-memory", "53kB@3us/0.7GB")
+    hybrid = ("--strategy", "hybrid:dp=2,tp=2,shard=3")
+    assert "give --strategy sharded, or --device-memory none" in refused(*more, 3, *hybrid)
+    assert "device memory" not in succeeds(*more, 3, *hybrid, "--device-memory", "none")
+    assert Checkpoint.load(tmp_path / "run/checkpoint.npz").epoch == 3
+
+
 def test_a_run_goes_on_on_another_number_of_nodes(tmp_path):
     four = ("--nodes", 4, "--strategy", "synchronous:algorithm=ordered")
     succeeds(*SPIRALS, "--out", "whole", *four, "--epochs", 3)

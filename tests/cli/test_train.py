@@ -14,7 +14,7 @@ from minidl.cli import run_folder
 from minidl.cli.strategies import OPTIMIZERS, parse_optimizer
 from minidl.cli.train.summary import table
 from minidl.parallel import Checkpoint
-from tests.cli.command import QUICK, ROOT, assert_same_bits, minidl, succeeds
+from tests.cli.command import QUICK, ROOT, assert_same_bits, minidl, refused, succeeds
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -66,6 +66,8 @@ def test_config_json_holds_every_option_and_the_environment(run):
         "momentum": 0.9,
         "optimizer": None,
         "flops": None,
+        "device_memory": None,
+        "precision": None,
         "lr_decay": 1.0,
         "seed": 3,
         "kernels": "numpy",
@@ -182,6 +184,15 @@ def test_every_optimizer_that_is_exported_trains_by_name(tmp_path):
     succeeds(*SPIRALS, "--epochs", 2, "--out", "default")
     assert_same_bits(tmp_path / "default", tmp_path / "sgd")  # which is the model's own
     assert parse_optimizer("adamw:betas=(0.8,0.9),lr=0.01")[1] == {"betas": (0.8, 0.9), "lr": 0.01}
+
+
+def test_a_device_whose_memory_is_too_small_fits_with_offload(tmp_path):
+    small = (*SPIRALS, "--epochs", 1, "--on", "simulation", "--device-memory", "40.3kB@3us/0.7GB", "--strategy")
+    assert "the device of rank 0 needs" in refused(*small, "sharded:bucket_mb=0.002", "--out", "whole")
+    said = succeeds(*small, "sharded:2,bucket_mb=0.002,offload=offload(optimizer)", "--out", "offload")
+    assert "device memory 40.3kB@3us/0.7GB" in said.splitlines()[2]
+    assert re.search(r"most on a device +│ 40 KB in backward: weights", said)
+    assert re.search(r"its link to the host +│ ([\d.]+ KB) fetched, \1 sent back", said)
 
 
 def test_a_simulation_is_on_a_virtual_clock_and_network_and_node_decide_the_seconds(tmp_path):

@@ -20,7 +20,7 @@ import pytest
 from PIL import Image, ImageOps
 
 import minidl
-from minidl import Tensor, cluster, compiler, compress, data, nn, optim, parallel
+from minidl import Tensor, amp, cluster, compiler, compress, data, nn, optim, parallel
 from minidl import functional as F
 from minidl.cli import strategies
 from minidl.compress import (
@@ -203,6 +203,11 @@ def receive_from_0_within_ranks_0_and_2() -> None:
     assert cluster.launch(program, nodes=3, on="simulation").results == [[], [], [0.3, 0.7, 0.7]]
 
 
+def offload() -> None:
+    on = cluster.Simulation(memory=cluster.Memory(device=2e9, link=(10e-6, 16e9)))
+    parallel.train(small_job(), parallel.Sharded(2, offload=parallel.Offload("optimizer")), 1, on)
+
+
 def graph_without_earlier_gradients() -> None:
     w = Tensor(ROWS, requires_grad=True)
     w.grad, optimizer = np.ones_like(ROWS), optim.SGD([w], lr=0.1)
@@ -223,6 +228,15 @@ def load_a_run() -> None:
             for state in (arrays, path, parallel.Checkpoint.load(path)):
                 with pytest.raises((ValueError, TypeError), match=r"parallel\.Checkpoint\.load\(path\)\.model"):
                     model.load_state_dict(state)
+
+
+def clip_gradients_in_16_bits() -> None:
+    weight = Tensor(np.zeros(2, np.float16), requires_grad=True)
+    optimizer, scaler = optim.SGD([weight], lr=1.0), amp.GradScaler(init_scale=512.0)
+    scaler.scale((weight * np.array([3, 4], np.float16)).sum()).backward()
+    nn.clip_grad_norm_([weight], 0.5 * scaler.get_scale())
+    scaler.step(optimizer)
+    np.testing.assert_allclose(weight.data.astype(float), [-0.3, -0.4], rtol=1e-3)
 
 
 LAYOUT = {"0": ColumnLinear, "3": RowLinear}  # of small_job's model
@@ -247,6 +261,7 @@ RUNS: dict[str, Callable[[], object]] = {
     "ErrorFeedback(QuantizedAllReduce(Sign()))": lambda: trains(ErrorFeedback(QuantizedAllReduce(Sign()))),
     "ErrorFeedback({})": error_feedback_is_stable,
     "Gossip('none')": lambda: train(parallel.Gossip("none")),
+    'Offload("optimizer")': offload,
     "PIL.ImageOps.fit(image, ({}, {}))": lambda: ImageOps.fit(Image.new("L", (6, 5)), (4, 5)).resize((4, 5)),
     "Hybrid(tp=4)": lambda: parallel.train(small_job(), parallel.Hybrid(tp=4, layout=LAYOUT), 4, "simulation"),
     "Job(model=report.model())": train_on,
@@ -256,9 +271,14 @@ RUNS: dict[str, Callable[[], object]] = {
     "Sequential(*modules)": apply_in_turn,
     "parallel.Checkpoint.load(path)": load_a_run,
     "parallel.Synchronous()": lambda: train(parallel.Synchronous()),
-    "Synchronous()": lambda: train(parallel.Synchronous()),
+    "Sharded(stage=1)": lambda: train(parallel.Sharded(stage=1)),
+    "Synchronous()": lambda: [
+        train(parallel.Synchronous()),
+        parallel.train(small_job(precision="float16"), parallel.Synchronous(), 2, "simulation"),
+    ],
     "TopK(0.01)": lambda: trains(ErrorFeedback(TopK(0.01))),
     "cluster.Processes('spawn')": lambda: add_one(cluster.Processes("spawn")),
+    "cluster.Simulation(memory=cluster.Memory(device=2e9, link=(10e-6, 16e9)))": offload,
     "cluster.Simulation()": lambda: add_one(cluster.Simulation()),
     "cluster.calibrate()": lambda: cluster.calibrate(),
     "data.Dataset(x, x)": lambda: read(*[np.ones((4, 2))] * 2),
@@ -285,6 +305,7 @@ RUNS: dict[str, Callable[[], object]] = {
     "x.reshape(2, -1)": lambda: Tensor(np.arange(6.0)).reshape(2, -1),
     "x.reshape(len(x), -1)": lambda: F.linear(ROWS.reshape(4, 2, 3).reshape(4, -1), np.ones((5, 6), np.float32)),
     "x.transpose(-2, -1)": lambda: F.linear(Tensor(ROWS).transpose(-2, -1), np.ones((5, 4), np.float32)),
+    "scaler.get_scale()": clip_gradients_in_16_bits,
     "top_k(0.01)": lambda: train(strategies.parse("synchronous:compressor=top_k(0.01)")[0]),
 }
 

@@ -13,7 +13,9 @@ from minidl import Tensor, kernels, nn
 from minidl import functional as F
 from minidl.kept_arrays import kept_bytes
 from minidl.kernels import shapes
+from minidl.nn.counts import without_contents
 from minidl.tape import node_of
+from minidl.tensor import backward
 
 M = nn.models
 
@@ -65,6 +67,23 @@ def test_a_model_counts_without_contents_as_it_does_with_numbers(name: str) -> N
         assert 0.9 * kept < counts.activation_bytes < kept
     else:
         assert counts.activation_bytes == kept
+
+
+@pytest.mark.parametrize("name", ["LeNet", "ResNet-8", "GPT"])
+def test_backward_too_has_the_flops_and_gradients_of_numbers(name: str) -> None:
+    make, x = CASES[name]
+    samples = [np.ones(x, np.float32), shapes.empty(x)] if isinstance(x, tuple) else [x, x]
+    model = make()
+    with kernels.counted() as work, kernels.use("numpy"):
+        out = model(samples[0])
+        backward([out], [np.ones_like(out.data)])
+    expected = [None if each.grad is None else each.grad.shape for each in model.parameters()]
+    with kernels.counted() as counted, without_contents(model):
+        out = model(samples[1])
+        backward([out], [shapes.empty(out.shape)])
+        assert all(isinstance(each.grad, shapes.Hollow | None) for each in model.parameters())
+        assert [None if each.grad is None else each.grad.shape for each in model.parameters()] == expected
+    assert counted.flops == work.flops
 
 
 PUBLISHED = {

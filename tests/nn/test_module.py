@@ -190,6 +190,9 @@ def test_converting_keeps_the_tensors_their_ties_and_the_integers():
     assert model.to("float32")[0].weight.dtype == np.float32
     assert model.to("cpu") is model
     assert (model.half()[0].weight.dtype, model.float()[0].weight.dtype) == (np.float16, np.float32)
+    for dtype in ("float16", "bfloat16"):  # from float64, too
+        model.double().to(dtype)
+        assert (str(model[0].weight.dtype), model[0].running_var.dtype) == (dtype, np.float32)
     for other in ("int32", None):
         with pytest.raises(TypeError, match=f"floating-point type .* not to {other!r}"):
             model.to(other)

@@ -53,11 +53,6 @@ def test_an_extent_is_a_whole_number_of_at_least_1(axis, number, error):
         ParallelPlan(**{axis: number})
 
 
-def test_positions_are_not_cut_as_long_as_no_strategy_does_it():
-    with pytest.raises(ValueError, match=r"ParallelPlan: spatial must be 1, got 3: .*use dp, pp or tp"):
-        ParallelPlan(spatial=3)
-
-
 class OfPairs(Strategy):
     def plan(self, job, nodes):
         return ParallelPlan(dp=nodes // 2, pp=2)

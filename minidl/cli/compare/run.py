@@ -84,6 +84,11 @@ def entered(text: str, settings: Settings) -> tuple[tuple[parallel.Strategy, par
         ValueError  the text is no strategy, or it cannot train that job
     """
     strategy, rates = strategies.parse(text)
+    if settings.on == "simulation" and getattr(strategy, "offload", None) is not None:
+        raise ValueError(
+            f"{text}: the nodes that minidl compare simulates have no host to offload to: leave it out, give "
+            "--on processes, or train with minidl train --on simulation --device-memory 2MB@10us/16GB"
+        )
     try:
         check_momentum(settings.model, rates.get("momentum", settings.momentum))
     except ValueError as error:

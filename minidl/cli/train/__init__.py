@@ -63,8 +63,10 @@ def train(
         str | None,
         Option(
             help="Split the model: dp=2,pp=2,tp=2 makes two replicas of a pipeline of two stages, whose layers are "
-            "divided by two nodes each, on eight nodes. With the settings of the strategy hybrid: micro_batches=8, "
-            "schedule=gpipe or schedule=FILE.csv, 'layout={fc1: column_linear, fc2: row_linear}' and so on."
+            "divided by two nodes each, on eight nodes; spatial=2x2 divides images into tiles. With the settings of "
+            "the strategy hybrid: micro_batches=8, schedule=gpipe or schedule=FILE.csv, shard=3 (replicas share out "
+            "weights, gradients and optimizer state; 2: not weights; 1: the state alone), "
+            "'layout={fc1: column_linear, fc2: row_linear}' and so on."
         ),
     ] = None,
     on: On = "processes",
@@ -100,6 +102,15 @@ def train(
         ),
     ] = None,
     lr_decay: LearningRateDecay = None,
+    precision: Annotated[
+        str | None,
+        Option(
+            help="float32, bfloat16 or float16: the type of weights, gradients and activations. In 16 bits they take "
+            "half the memory and bytes, the optimizer keeps float32 masters of the weights, and with float16 the loss "
+            "is scaled. By default float32.",
+            autocompletion=offer("minidl.parallel.job", "PRECISIONS"),
+        ),
+    ] = None,
     seed: Seed = 0,
     kernels: Kernels = None,
     algorithm: Annotated[
@@ -114,13 +125,20 @@ def train(
         float | None,
         Option(help="Speed of a simulated node, in floating-point operations per second; by default 1e9."),
     ] = None,
+    device_memory: Annotated[
+        str | None,
+        Option(
+            help="Memory of a simulated node's device, and the link to its host: 2MB@10us/16GB. For --strategy "
+            "sharded, with offload or without; none: as much as needed, the default."
+        ),
+    ] = None,
     imported: Import = None,
     out: Out = None,
     resume: Annotated[
         Path | None,
         Option(
-            help="Run folder or checkpoint to go on from. Only --epochs, --nodes, --strategy, --algorithm and "
-            "--bucket-mb may differ from that run."
+            help="Run folder or checkpoint to go on from. Only --epochs, --nodes, --strategy, --algorithm, "
+            "--bucket-mb, --precision and --device-memory may differ from that run."
         ),
     ] = None,
     elastic: Annotated[

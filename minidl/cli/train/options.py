@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from minidl.cli.quantities import counted
 from minidl.cluster.collectives import ALL_REDUCE
 from minidl.parallel import Checkpoint, CheckpointError
 from minidl.parallel.run.run_files import ENVIRONMENT
+from minidl.parallel.spatial.division import grid_of
 
 ADDED: dict[str, Any] = {
     "strategy": None,
@@ -25,10 +27,12 @@ ADDED: dict[str, Any] = {
     "momentum": None,
     "optimizer": None,
     "flops": None,
+    "device_memory": None,
+    "precision": None,
 }
 """Options that checkpoints of earlier versions lack, with what those versions used (momentum: the model's own)."""
 
-MAY_CHANGE = ("epochs", "nodes", "strategy", "algorithm", "bucket_mb")
+MAY_CHANGE = ("epochs", "nodes", "strategy", "algorithm", "bucket_mb", "precision", "device_memory")
 """Options that may differ in a resumed run: how long and how to train, but not what."""
 
 
@@ -50,12 +54,23 @@ def completed(options: Options) -> tuple[Options, parallel.Strategy, dict[str, f
         typed = {name: options[name] for name in strategies.RATES}
         options = options | strategies.optimizer_rates(options["optimizer"], options["model"], typed)
     options = job.completed(options)
+    if options["device_memory"] == engines.NO_MEMORY:
+        options = options | {"device_memory": None}
     if options["optimizer"] is None:
         check_momentum(options["model"], options["momentum"])
     if options["flops"] is not None:
         if options["on"] != "simulation":
             raise ValueError("--flops is the speed of a simulated node: leave it out, or give --on simulation")
         engines.simulated_node(options["flops"])
+    if options["device_memory"] is not None:
+        if options["on"] != "simulation":
+            raise ValueError("--device-memory is that of a simulated node: leave it out, or give --on simulation")
+        engines.memory_of(options["device_memory"])
+    elif options["on"] == "simulation" and getattr(strategy, "offload", None) is not None:
+        raise ValueError(
+            "offload needs a host behind the device: give --device-memory SIZE@LINK, such as "
+            "--device-memory 2MB@10us/16GB"
+        )
     one_of("--algorithm", algorithm, ("auto", *ALL_REDUCE))
     real_number("--bucket-mb", bucket_mb, above=0)
     engines.check_network("--network", options["network"], options["on"])
@@ -66,6 +81,11 @@ def completed(options: Options) -> tuple[Options, parallel.Strategy, dict[str, f
         raise ValueError(
             "--algorithm and --bucket-mb are for runs without --strategy; write them as its settings: "
             "--strategy synchronous:algorithm=ring,bucket_mb=0.5"
+        )
+    if options["device_memory"] is not None and not strategy.counts_device:
+        raise ValueError(
+            f"--device-memory: {type(strategy).__name__} does not count the bytes of a device: give --strategy "
+            f"sharded, or --device-memory {engines.NO_MEMORY}"
         )
     engines.check(options["on"], options["nodes"], strategy.servers)
     if not strategy.is_asynchronous and not isinstance(strategy, parallel.Pipeline):  # it has fewer replicas than nodes
@@ -168,7 +188,7 @@ def _as_yaml(text: object) -> str:
 
 # ---- --plan ----
 
-AXES = ("dp", "pp", "tp")
+AXES = ("dp", "pp", "spatial", "tp")
 
 
 def with_plan(plan: str, options: Mapping[str, Any], asked: Collection[str]) -> dict[str, Any]:
@@ -189,12 +209,14 @@ def with_plan(plan: str, options: Mapping[str, Any], asked: Collection[str]) -> 
     nodes = 1
     for name, text in typed.named.items():
         one_of("--plan: an axis or a setting", name, dict.fromkeys((*AXES, *components.settings(parallel.Hybrid))))
-        if name in AXES:
+        if name == "spatial":
+            nodes *= prod(grid_of(f"--plan {plan}: spatial", text))
+        elif name in AXES:
             extent = components.value_of("--plan", name, text, int, {})
             nodes *= whole_number(f"--plan {plan}: {name}", extent, at_least=1)
     if "strategy" in asked:
         raise ValueError(f"--plan {plan} and --strategy {options['strategy']} both say how to train: give one of them")
     if "nodes" in asked and options["nodes"] != nodes:
         raise ValueError(f"--plan {plan} needs {nodes} nodes, got --nodes {options['nodes']}: leave out --nodes")
-    settings = dict.fromkeys(AXES, "1") | typed.named
+    settings = dict.fromkeys(("dp", "pp", "tp"), "1") | typed.named
     return {"strategy": "hybrid:" + ",".join(f"{name}={text}" for name, text in settings.items()), "nodes": nodes}

@@ -71,6 +71,7 @@ def run(
             f"cannot resume with --strategy {options['strategy']}: its nodes have state that no checkpoint holds; "
             "leave out --strategy, or start a new run"
         )
+    memory = None if options["device_memory"] is None else engines.memory_of(options["device_memory"])
     is_split = strategy.plan(the_job, nodes).is_split  # then no process has the whole model
     model = the_job.build_held(lambda model: ()) if is_split else the_job.build_model()
     title = summary.title(options, model, here.build_data())
@@ -97,7 +98,9 @@ def run(
                 the_job,
                 strategy,
                 nodes=nodes,
-                on=engines.engine_of(on, engines.simulated_node(options["flops"] or engines.FLOPS_PER_S)),
+                on=engines.engine_of(
+                    on, engines.simulated_node(options["flops"] or engines.FLOPS_PER_S), memory=memory
+                ),
                 network=engines.network_of(options["network"]),
                 folder=folder,
                 resume=resume,

@@ -37,8 +37,12 @@ def title(options: Options, model: Module, splits: data.Splits) -> str:
     if options["on"] == "simulation":
         node = engines.simulated_node(options["flops"] or engines.FLOPS_PER_S)
         third.append(f"simulated {engines.node_text(node)}")
+        if options["device_memory"] is not None:
+            third.append(f"device memory {options['device_memory']}")
     if options["network"] != engines.NO_NETWORK:
         third.append(f"network {options['network']}")
+    if options["precision"] is not None:
+        third.append(f"in {options['precision']}")
     lines = [
         f"{options['model']} ({size:,} parameters) on {options['data']}, {nodes}, kernels {options['kernels']}",
         f"minibatch {options['batch_size']}, {rate}, seed {options['seed']}",
@@ -67,6 +71,13 @@ def table(report: Report) -> Table:
     result.add_row("samples/s, last epoch", f"{last['samples_per_second']:,.0f}")
     result.add_row("time of all nodes", shares_text)
     result.add_row("sent by node 0, in all", bytes_text(last["bytes"]))
+    if uses := report.recorded.get("device"):
+        peak = max((use for each in uses for use in each), key=lambda use: use.peak)
+        parts = ", ".join(f"{name} {bytes_text(nbytes)}" for name, nbytes in peak.at_peak.items() if nbytes)
+        result.add_row("most on a device", f"{bytes_text(peak.peak)} {peak.moment}: {parts}")
+        result.add_row(
+            "its link to the host", f"{bytes_text(peak.fetched)} fetched, {bytes_text(peak.sent_back)} sent back"
+        )
     return result
 
 

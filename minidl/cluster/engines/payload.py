@@ -18,22 +18,30 @@ from typing import Any
 import cloudpickle
 import numpy as np
 import numpy.typing as npt
+from ml_dtypes import bfloat16
 
 from minidl.cluster.phantom import Phantom
 
 ARRAY, OBJECT = 0, 1
 PLAIN_KINDS = frozenset("biufcSUmM")  # the kinds of dtypes that `dtype.str` describes in full
+BFLOAT16 = np.dtype(bfloat16)  # of kind V, as records; its name describes it in full, once ml_dtypes is imported
 
 Bytes = npt.NDArray[np.uint8]
+
+
+def is_plain(dtype: np.dtype[Any]) -> bool:
+    """Whether an array of this type is sent as its memory."""
+    return dtype.kind in PLAIN_KINDS or dtype == BFLOAT16
 
 
 def encode(payload: Any) -> tuple[int, bytes, Sequence[Any], int]:
     """A payload as `(form, description, buffers, nbytes)`; the buffer of a contiguous array is its own memory."""
     if type(payload) is np.memmap:
         payload = np.asarray(payload)
-    if type(payload) is np.ndarray and payload.dtype.kind in PLAIN_KINDS:
+    if type(payload) is np.ndarray and is_plain(payload.dtype):
         flat = payload if payload.flags.c_contiguous else np.ascontiguousarray(payload)
-        return ARRAY, _describe(payload.dtype.str, payload.shape), [flat.reshape(-1).view(np.uint8)], payload.nbytes
+        dtype = payload.dtype.name if payload.dtype.kind == "V" else payload.dtype.str
+        return ARRAY, _describe(dtype, payload.shape), [flat.reshape(-1).view(np.uint8)], payload.nbytes
     if type(payload) is Phantom:
         raise TypeError(f"{payload!r} has no contents: only a simulation can send it; here send an array")
     buffers: list[pickle.PickleBuffer] = []

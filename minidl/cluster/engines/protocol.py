@@ -14,6 +14,7 @@ A message from `comm.send(x, dst)` to `comm.recv(src)` takes four calls on every
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
@@ -21,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from minidl.cluster.call_site import Site
+from minidl.cluster.cost.memory import Memory
 from minidl.cluster.cost.network import Network
 from minidl.cluster.diagnosis.fingerprints import Fingerprint
 from minidl.cluster.faults import FaultPlan
@@ -110,6 +112,7 @@ class Endpoint(Protocol):
     rank: int
     size: int
     network: Network | None  # what a message costs; None if the engine does not model it
+    memory: Memory | None  # the node's two tiers; None: it has one
 
     def post_send(self, payload: Any, dst: int, tag: int, synchronous: bool = False) -> Pending:
         """Start to send; done at once if the payload has at most EAGER_BYTES, else when the receiver has it.
@@ -184,6 +187,14 @@ class Endpoint(Protocol):
 
     def charge_reduction(self, nbytes: int) -> None:
         """Charge the reduction of two arrays of `nbytes` bytes each."""
+        ...
+
+    def transfer(self, nbytes: int, is_fetch: bool) -> float:
+        """Charge a transfer between the tiers of memory, after those begun in that direction; return when it began."""
+        ...
+
+    def on_host(self) -> AbstractContextManager[None]:
+        """A block whose work the host does: it takes the host's time, while the rank's core is free for others."""
         ...
 
     def now(self) -> float:

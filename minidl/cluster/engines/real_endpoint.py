@@ -15,9 +15,11 @@ import threading
 import time
 from abc import abstractmethod
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
+from minidl.cluster.cost.memory import Memory
 from minidl.cluster.diagnosis.errors import ClusterError
 from minidl.cluster.engines.payload import Refusal
 from minidl.cluster.engines.protocol import BYTES_PER_S, FLOPS_PER_S, CollectiveCall, Concurrent, Endpoint, Pending
@@ -44,6 +46,7 @@ class RealEndpoint(Endpoint):
     unwaited    the concurrent operation that the program never waited for, and that its end is waiting for
     """
 
+    memory = Memory()  # numpy has one memory: no limit, and a transfer is a copy, which takes real time
     _tell: Callable[[Any], None]  # sends an object to the listener of `launch`
     _last_words: Callable[[], None]  # called before a planned fault kills or stops the rank
 
@@ -149,6 +152,12 @@ class RealEndpoint(Endpoint):
 
     def charge_reduction(self, nbytes: int) -> None:
         """Do nothing, because the reduction itself has taken real time."""
+
+    def transfer(self, nbytes: int, is_fetch: bool) -> float:
+        return self.now()
+
+    def on_host(self) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def die(self) -> NoReturn:
         self._last_words()

@@ -10,7 +10,7 @@ from math import inf
 from operator import attrgetter
 from typing import NamedTuple
 
-from minidl.cluster.trace.recording import Event
+from minidl.cluster.trace.recording import HOST, Event
 from minidl.plots.bars import Bar
 from minidl.plots.style import bytes_text
 
@@ -126,6 +126,6 @@ def _messages(events: Sequence[Event]) -> list[Message | None]:
 
 @lru_cache
 def _label(kind: str, peer: int, nbytes: int) -> str:
-    whom = "all" if peer < 0 else peer  # written to shared memory, from where all ranks read it
+    whom = "host" if peer == HOST else "all" if peer < 0 else peer  # all: by shared memory, which every rank reads
     where = f"to {whom}" if kind == "send" else f"from {whom}"
     return f"{where}\n{bytes_text(nbytes)}" if nbytes else where

@@ -9,6 +9,7 @@ from minidl.cluster.call_site import Caller
 from minidl.cluster.trace.recording import (
     COMPUTE,
     FAULT,
+    HOST,
     KINDS,
     RECEIVE,
     REDUCE,
@@ -192,6 +193,12 @@ class Recorder:
     def waited(self, peer: int = -1) -> None:
         """The rank has waited for a concurrent operation of its own, or for another rank."""
         self._add(WAIT, self._now(), 0, peer, self.operation or "")
+
+    def transferred(self, kind: int, nbytes: int, began: float) -> None:
+        """Bytes have come from the host (RECEIVE) or gone there (SEND), over a link that was free when it began."""
+        if began > self.last:
+            self._add(WAIT, began, 0, HOST, self.operation or "")
+        self._add(kind, self._now(), nbytes, HOST, self.operation or "")
 
     def laid_out(self, nbytes: int) -> None:
         """This rank has written `nbytes` to shared memory."""

@@ -15,7 +15,7 @@ class Event(NamedTuple):
                   was ready) or "fault" (a planned one, at one moment)
     start, end    seconds since the program began on all ranks
     nbytes        bytes of a message or reduction
-    peer          the other rank; -1: none
+    peer          the other rank; -1: none; -2: this node's host memory (`HOST`)
     label         the last `comm.mark`, or a description of the fault
     operation     name of the communicator call that it belongs to; "" for compute
     call          number of that call
@@ -42,6 +42,7 @@ class Event(NamedTuple):
 
 KINDS = ("compute", "send", "receive", "reduce", "wait", "fault")
 COMPUTE, SEND, RECEIVE, REDUCE, WAIT, FAULT = range(6)
+HOST = -2  # the peer of a transfer between a device and its host
 
 
 # The fields of an Event after `rank`, with the index into KINDS as kind

@@ -43,6 +43,11 @@ class Windows(NamedTuple):
         """Return the number of pixels in all windows; a pixel counts once per window that covers it."""
         return int((-(-(self.stop - self.start) // self.step)).sum())
 
+    def share(self, first: int, last: int, origin: int) -> Windows:
+        """Windows first to last - 1, in a slice of the image that begins at pixel `origin` and covers them."""
+        mine = slice(first, last)
+        return _windows(self.start[mine] - origin, self.stop[mine] - origin, self.step, self.divisor[mine])
+
 
 @lru_cache(maxsize=1024)
 def sliding_windows(

@@ -18,10 +18,10 @@ from minidl.nn.stages import Stage, run_stages
 from minidl.tensor import Tensor
 
 
-def check_image_size(model: str, x: Any, channels: int, size: int) -> None:
-    """Raise ValueError unless x has shape (n, channels, size, size)."""
-    if x.shape[1:] != (channels, size, size) or x.ndim != 4:
-        raise ValueError(f"{model}: images (n, {channels}, {size}, {size}) expected, got {x.shape}")
+def check_image_size(model: str, x: Any, channels: int, size: tuple[int, int]) -> None:
+    """Raise ValueError unless x has shape (n, channels, *size)."""
+    if x.shape[1:] != (channels, *size) or x.ndim != 4:
+        raise ValueError(f"{model}: images (n, {channels}, {size[0]}, {size[1]}) expected, got {x.shape}")
 
 
 def units(module: Module) -> list[Module]:
@@ -30,10 +30,14 @@ def units(module: Module) -> list[Module]:
 
 
 class FeaturesThenClassifier(Module):
-    """A network that reads images (n, 3, 224, 224): convolutions, then linear layers. Each layer is a stage."""
+    """A network that reads images (n, 3, 224, 224): convolutions, then linear layers. Each layer is a stage.
+
+    image_size   height and width of the images that this rank reads: tiles, where ranks divide the images
+    """
 
     features: Sequential
     classifier: Sequential
+    image_size = (224, 224)
 
     def forward(self, x: Any) -> Tensor:
         return run_stages(self.stages(), x)
@@ -43,7 +47,7 @@ class FeaturesThenClassifier(Module):
         head, *last = units(self.classifier)
 
         def checked(x: Any) -> Any:
-            check_image_size(type(self).__name__, x, 3, 224)
+            check_image_size(type(self).__name__, x, 3, self.image_size)
             return first(x)
 
         def flattened(maps: Any) -> Any:

@@ -7,10 +7,12 @@ from typing import Any
 from minidl import functional as F
 from minidl.arguments import one_of, whole_number
 from minidl.nn import init
+from minidl.nn.activation import Identity
 from minidl.nn.convolution import Conv2d
 from minidl.nn.linear import Linear
 from minidl.nn.models.imagenet import check_image_size
 from minidl.nn.module import Module
+from minidl.nn.pooling import AvgPool2d
 from minidl.nn.stages import Stage, run_stages
 from minidl.tensor import Tensor
 
@@ -43,11 +45,13 @@ class LeNet(Module):
 
     def __init__(self, size: int = 28, num_classes: int = 10, in_channels: int = 1) -> None:
         size = one_of("LeNet: size", whole_number("LeNet: size", size), GEOMETRY, hint="the images' side in pixels")
-        self.size, self.in_channels = size, in_channels
-        padding1, self.pools_conv1, padding2 = GEOMETRY[size]
+        self.image_size, self.in_channels = (size, size), in_channels
+        padding1, pools_conv1, padding2 = GEOMETRY[size]
         self.conv1 = Conv2d(in_channels, 6, 5, padding=padding1)
-        size = (size + 2 * padding1 - 4) // (2 if self.pools_conv1 else 1)
+        self.pool1 = AvgPool2d(2) if pools_conv1 else Identity()
+        size = (size + 2 * padding1 - 4) // (2 if pools_conv1 else 1)
         self.conv2 = Conv2d(6, 16, 5, padding=padding2)
+        self.pool2 = AvgPool2d(2)
         size = (size + 2 * padding2 - 4) // 2
         self.fc1 = Linear(16 * size * size, 120)
         self.fc2 = Linear(120, 84)
@@ -63,17 +67,16 @@ class LeNet(Module):
 
     def stages(self) -> list[Stage]:
         return [
-            Stage(self._maps1, self.conv1),
-            Stage(self._maps2, self.conv2),
+            Stage(self._maps1, self.conv1, self.pool1),
+            Stage(self._maps2, self.conv2, self.pool2),
             Stage(lambda maps: F.tanh(self.fc1(maps.reshape(maps.shape[0], self.fc1.in_features))), self.fc1),
             Stage(lambda x: F.tanh(self.fc2(x)), self.fc2),
             Stage(self.fc3, self.fc3),
         ]
 
     def _maps1(self, x: Any) -> Tensor:
-        check_image_size("LeNet", x, self.in_channels, self.size)
-        maps = F.tanh(self.conv1(x))
-        return F.avg_pool2d(maps, 2) if self.pools_conv1 else maps
+        check_image_size("LeNet", x, self.in_channels, self.image_size)
+        return self.pool1(F.tanh(self.conv1(x)))
 
     def _maps2(self, x: Tensor) -> Tensor:
-        return F.avg_pool2d(F.tanh(self.conv2(x)), 2)
+        return self.pool2(F.tanh(self.conv2(x)))

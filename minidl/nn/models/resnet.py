@@ -11,12 +11,14 @@ from typing import Any
 from minidl import functional as F
 from minidl.arguments import whole_number
 from minidl.nn import init
+from minidl.nn.activation import Identity
 from minidl.nn.container import Sequential
 from minidl.nn.convolution import Conv2d
 from minidl.nn.linear import Linear
 from minidl.nn.models.imagenet import units
 from minidl.nn.module import Module
 from minidl.nn.normalization import BatchNorm2d
+from minidl.nn.pooling import MaxPool2d
 from minidl.nn.stages import Stage, run_stages
 from minidl.tensor import Tensor
 
@@ -129,6 +131,7 @@ class ResNet(Module):
             raise ValueError(
                 f"ResNet: depth must be one of {', '.join(map(str, IMAGENET))} or 6n + 2 (8, 14, 20, ...), not {depth}"
             )
+        self.maxpool = MaxPool2d(3, stride=2, padding=1) if self.for_imagenet else Identity()
         channels = self.conv1.out_channels
         self.bn1 = BatchNorm2d(channels)
         self.groups = [f"layer{i + 1}" for i in range(len(blocks))]
@@ -154,11 +157,10 @@ class ResNet(Module):
     def stages(self) -> list[Stage]:
         blocks = [block for name in self.groups for block in units(getattr(self, name))]
         return [
-            Stage(self._stem, self.conv1, self.bn1),
+            Stage(self._stem, self.conv1, self.bn1, self.maxpool),
             *[Stage(block, block) for block in blocks],
             Stage(lambda maps: self.fc(maps.mean(axis=(2, 3))), self.fc),
         ]
 
     def _stem(self, x: Any) -> Tensor:
-        x = F.relu(self.bn1(self.conv1(x)))
-        return F.max_pool2d(x, 3, stride=2, padding=1) if self.for_imagenet else x
+        return self.maxpool(F.relu(self.bn1(self.conv1(x))))

@@ -35,6 +35,7 @@ class Serial(Strategy):
 
     shards: int = 1
     micro_batches: int = 1
+    scales_loss: ClassVar[bool] = True
     is_resumable: ClassVar[bool] = True
 
     def __post_init__(self) -> None:

@@ -54,6 +54,7 @@ class SufficientFactors(Strategy):
     hybrid: bool = False
     algorithm: AllReduceAlgorithm = "auto"
     broadcasts_weights: ClassVar[bool] = True
+    scales_loss: ClassVar[bool] = True
     is_resumable: ClassVar[bool] = True
     resumes_from: ClassVar[str] = "step"
 

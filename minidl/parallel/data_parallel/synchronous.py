@@ -64,6 +64,7 @@ class Synchronous(Strategy):
     accumulate: int = 1
     batch_norm: str = "local"
     broadcasts_weights: ClassVar[bool] = True
+    scales_loss: ClassVar[bool] = True
     resumes_from: ClassVar[str] = "step"
 
     def __post_init__(self) -> None:
@@ -81,6 +82,11 @@ class Synchronous(Strategy):
         super().check(job, nodes)
         if self.compressor is not None:
             compressed.check(self.compressor, job)
+            if job.precision == "float16":
+                raise ValueError(
+                    f'{type(self).__name__}: with precision="float16" the scale of the gradients changes, and what a '
+                    "compressor keeps of earlier ones would have another: leave out one of the two"
+                )
 
     def build(self, job: Job, mesh: Mesh[Communicator]) -> Module:
         return self.with_batch_norm(super().build(job, mesh), mesh)

@@ -7,7 +7,7 @@ layer's first, and reduced while backward goes on.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import chain
 from typing import TypeVar
 
@@ -91,6 +91,8 @@ class GradientBuckets:
         bucket, is_last = self.buckets[i], i == len(self.buckets) - 1
         self._used += [parameter.grad is not None for parameter in bucket]
         total = gradient(bucket)
+        for parameter in bucket:  # the bucket has a copy: gradients are never all there twice
+            parameter.grad = None
         if is_last:  # it also carries, for every parameter, whether this rank has a gradient
             total = np.concatenate([total, np.array(self._used, total.dtype)])
             for work in self._in_flight:
@@ -103,12 +105,15 @@ class GradientBuckets:
             self._in_flight.append(work)
 
 
-def fill(parameters: Sequence[_T], limit: float) -> list[list[_T]]:
-    """Put the parameters, last first, into buckets of one dtype and of one parameter or at most `limit` bytes."""
+def fill(parameters: Sequence[_T], limit: float, alone: Collection[_T] = ()) -> list[list[_T]]:
+    """Put the parameters, last first, into buckets of one dtype and of one parameter or at most `limit` bytes.
+
+    alone: parameters that are buckets of their own
+    """
     buckets: list[list[_T]] = []
     size = limit
     for parameter in reversed(parameters):
-        nbytes = parameter.data.nbytes
+        nbytes = float("inf") if parameter in alone else parameter.data.nbytes
         if not buckets or size + nbytes > limit or buckets[-1][0].dtype != parameter.dtype:
             buckets.append([])
             size = 0

@@ -27,15 +27,15 @@ def set_weights(parameters: Sequence[Tensor], vector: Array, keep_frozen: bool =
             parameter.copy_(values)
 
 
-def gradient(parameters: Sequence[Tensor]) -> Array:
-    """A copy of all gradients in host memory; zeros where there is none."""
+def gradient(parameters: Sequence[Tensor], out: Array | None = None) -> Array:
+    """A copy of all gradients in host memory, in `out` if given; zeros where there is none."""
     return _joined(
-        [np.zeros(p.size, p.dtype) if p.grad is None else kernels.to_numpy(p.grad).reshape(-1) for p in parameters]
+        [np.zeros(p.size, p.dtype) if p.grad is None else kernels.to_numpy(p.grad).reshape(-1) for p in parameters], out
     )
 
 
-def _joined(arrays: list[Array]) -> Array:
-    return np.concatenate(arrays) if arrays else np.empty(0, np.float32)  # a stage may have no parameters
+def _joined(arrays: list[Array], out: Array | None = None) -> Array:
+    return np.concatenate(arrays, out=out) if arrays else np.empty(0, np.float32)  # a stage may have no parameters
 
 
 def set_gradient(parameters: Sequence[Tensor], vector: Array) -> None:

@@ -6,6 +6,7 @@ From top to bottom; a file imports only from lines below its own:
     cuts             where to cut a model
     costs            what each unit of a model costs
     stage_execution  a stage over real tensors
+    chunks           forward and backward of a stage's chunks
     handover         what passes from one chunk of a model to the next
     weight_versions  what an asynchronous stage keeps of its weights
     formulas         bubble and memory by the papers' closed forms

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 from time import perf_counter
@@ -114,16 +114,27 @@ def costs_of(model: Module, x: Any, unit: str = "flops", repeats: int = 5) -> Co
 
 
 def costs_of_units(units: Iterable[tuple[Module, Stage]], x: Any, unit: str, repeats: int = 5) -> Costs:
-    """As `costs_of`, for consecutive units, each with a model that need not hold the others."""
+    """As `costs_of`, for consecutive units, each with a model that need not hold the others.
+
+    Flops of a unit that is like the one before, with inputs of the same shapes, are those of that one.
+    """
     rows: list[UnitCost] = []
     value, inputs = (x.detach() if isinstance(x, Tensor) else x), [x]
+    before: Any = None
+    named: Module | None = None
     with unchanged():
         for model, stage in units:
+            if model is not named:
+                named, names = model, names_in(model)
+            last, before = before, (unit, stage.kind(), [(each.shape, each.dtype) for each in inputs])
+            if before == last and unit == "flops":
+                rows.append(rows[-1]._replace(name=name_of(stage, names)))
+                continue
             if unit == "flops":
                 with kernels.counted() as work:
-                    row, output = _run(model, stage, value, inputs, lambda: work.flops)
+                    row, output = _run(name_of(stage, names), stage, value, inputs, lambda: work.flops)
             else:
-                runs = [_run(model, stage, value, inputs, perf_counter) for _ in range(repeats + 1)]
+                runs = [_run(name_of(stage, names), stage, value, inputs, perf_counter) for _ in range(repeats + 1)]
                 measured, (row, output) = [each for each, _ in runs[1:]], runs[-1]
                 row = row._replace(
                     forward=median(each.forward for each in measured),
@@ -134,9 +145,7 @@ def costs_of_units(units: Iterable[tuple[Module, Stage]], x: Any, unit: str, rep
     return Costs(tuple(rows), unit)
 
 
-def _run(
-    model: Module, stage: Stage, value: Any, inputs: Sequence[Any], now: Callable[[], float]
-) -> tuple[UnitCost, Any]:
+def _run(name: str, stage: Stage, value: Any, inputs: Sequence[Any], now: Callable[[], float]) -> tuple[UnitCost, Any]:
     """The costs of forward and backward of a unit, and its output; `now` reads the counter or the clock."""
     began = now()
     output = stage(value)
@@ -150,12 +159,16 @@ def _run(
     backward = now() - began
     parameters = sum(parameter.data.nbytes for parameter in stage.parameters())
     sent = sum(tensor.data.nbytes for tensor in tensors)
-    return UnitCost(_name(stage, model), forward, backward, parameters, kept, sent), output
+    return UnitCost(name, forward, backward, parameters, kept, sent), output
 
 
-def _name(unit: Stage, model: Module) -> str:
+def name_of(unit: Stage, names: Mapping[Any, str]) -> str:
     """The names of its modules in the model; of its parameters if it has no modules."""
+    used = unit.modules or unit.parameters()
+    return ", ".join(names.get(each, type(each).__name__) for each in used) or "(no parameters)"
+
+
+def names_in(model: Module) -> dict[Any, str]:
+    """The name of each module and parameter of the model."""
     names = {module: name or type(model).__name__ for name, module in model.named_modules()}
-    of_parameters = {parameter: name for name, parameter in model.named_parameters()}
-    used = [names.get(module, type(module).__name__) for module in unit.modules]
-    return ", ".join(used or [of_parameters.get(each, "parameter") for each in unit.parameters()]) or "(no parameters)"
+    return {**names, **{parameter: name for name, parameter in model.named_parameters()}}

@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from math import ceil
 from typing import Any, ClassVar, Literal, Self
-
-import numpy as np
 
 from minidl.arguments import one_of, real_number
 from minidl.cluster.algorithm import AllReduceAlgorithm
 from minidl.cluster.comm import Communicator
 from minidl.cluster.mesh import Mesh
 from minidl.data.loader import Batch
-from minidl.data.pairs import minibatch
 from minidl.kernels import Array
-from minidl.nn import Module, Stage, building, run_stages
+from minidl.nn import Module, Parameter, Stage, building
 from minidl.nn.checkpointing import bypasses_checkpointing, check_attention, checkpointing
 from minidl.nn.normalization import BatchNorm
 from minidl.nn.stages import shared_modules
 from minidl.parallel.gradients.buckets import GradientBuckets
 from minidl.parallel.job import Job
 from minidl.parallel.mean_loss import Loss
+from minidl.parallel.pipeline.chunks import Chunks, Computing
 from minidl.parallel.pipeline.costs import UNITS, costs_of_units
 from minidl.parallel.pipeline.cuts import balanced_cuts, check_cuts, check_enough
 from minidl.parallel.pipeline.schedule import Schedule
@@ -94,6 +92,7 @@ class Pipeline(Strategy):
     algorithm: AllReduceAlgorithm = "auto"
     bucket_mb: float = 1.0
     overlap: bool | None = None
+    scales_loss: ClassVar[bool] = True
     is_resumable: ClassVar[bool] = True
     resumes_from: ClassVar[str] = "checkpoint"
     setting_of_stages: ClassVar[str] = "stages"
@@ -183,7 +182,7 @@ class Pipeline(Strategy):
         if made.chunks == 1:
             return replace(self, cuts=())
         samples = max(min(job.batch_size // self.plan(job, nodes).dp, len(train)) // made.micro_batches, 1)
-        costs = costs_of_units(_one_at_a_time(job), minibatch(train, np.arange(samples))[0], self.cuts)
+        costs = costs_of_units(job.each_stage(), job.first_samples(samples), self.cuts)
         strategy = replace(self, cuts=balanced_cuts(costs, made.chunks))
         strategy._check_statistics(job.build_held(lambda model: ()))
         return strategy
@@ -211,6 +210,11 @@ class Pipeline(Strategy):
             raise ValueError(
                 f"Pipeline: {' and '.join(ties[0])} are one tensor, but with pipedream each stage updates at a time of "
                 "its own: choose another schedule, such as 1f1b"
+            )
+        if job.precision == "float16":
+            raise ValueError(
+                'Pipeline: precision="float16" needs a loss scale for all stages, but with pipedream each updates at a '
+                'time of its own: use precision="bfloat16", or another schedule, such as 1f1b'
             )
         if job.clip_norm is not None:
             raise ValueError(
@@ -250,7 +254,7 @@ class Pipeline(Strategy):
         made, stage = self.made_schedule(), session.mesh.coordinates["pp"]
         chunks = self.chunks(session.model)
         units = {chunk: chunks[chunk] for chunk in made.chunks_of(stage)}
-        gradients = self._gradients(session, units)
+        gradients = self.gradients(session, units)
         if isinstance(made, PipeDream):
             self._run_asynchronously(session, made, units, gradients)
             return
@@ -297,50 +301,60 @@ class Pipeline(Strategy):
         gradients: dict[int, GradientBuckets],
         versions: WeightVersions | None = None,
     ) -> StageExecution:
-        loss, update, starts = self.loss(session), partial(self.update, session), [0, *self.cuts]
+        loss, update, chunks = self.loss(session), partial(self.update, session), self.computing(session, units)
         recompute = self.recompute in (True, "full")  # "selective" has changed the model
-        return StageExecution(session, made, units, starts, gradients, loss, update, versions, recompute)
+        return StageExecution(session, made, chunks, gradients, loss, update, versions, recompute)
 
-    def _gradients(self, session: Session, units: dict[int, list[Stage]]) -> dict[int, GradientBuckets]:
+    def computing(self, session: Session, units: dict[int, list[Stage]]) -> Computing:
+        """What computes the chunks of this rank, of which each has these stages."""
+        return Chunks(units, [0, *self.cuts])
+
+    def gradients(self, session: Session, units: dict[int, list[Stage]]) -> dict[int, GradientBuckets]:
         """The sums over the replicas, of each chunk by itself: its last backward may overlap with their all-reduce.
 
         A parameter of several chunks of this rank is summed with the last of them.
         """
         if session.replicas == 1:
             return {}
-        overlap = session.comm.network is not None if self.overlap is None else self.overlap
-        seen: set[Tensor] = set()
         buckets = {}
-        for chunk in units:
-            parameters = list(dict.fromkeys(p for unit in units[chunk] for p in unit.parameters() if p not in seen))
-            seen.update(parameters)
+        for chunk, parameters in completed_with(units).items():
             comm = session.mesh["dp"].split(0)  # its own messages, for chunks may be summed at the same time
             assert comm is not None
-            buckets[chunk] = GradientBuckets(parameters, comm, self.bucket_mb, self.algorithm, overlap)
+            buckets[chunk] = self.buckets(session, parameters, comm)
         return buckets
+
+    def buckets(self, session: Session, parameters: list[Parameter], comm: Communicator) -> GradientBuckets:
+        """What sums the gradients of these parameters over the replicas."""
+        return GradientBuckets(parameters, comm, self.bucket_mb, self.algorithm, self.overlaps(comm))
+
+    def overlaps(self, comm: Communicator) -> bool:
+        """Whether messages between replicas travel while a stage computes."""
+        return comm.network is not None if self.overlap is None else self.overlap
 
     def predict(self, session: Session, x: Array) -> Tensor | None:
         made, pipeline = self.made_schedule(), session.mesh["pp"]
-        output: Any = x
-        for chunk, units in enumerate(self.chunks(session.model)):
-            here, there = made.place(chunk), made.place(max(chunk - 1, 0))
-            if pipeline.rank == there != here:
-                tensors = output if isinstance(output, tuple) else (output,)
-                pipeline.send((isinstance(output, tuple), [tensor.numpy() for tensor in tensors]), here)
-            if pipeline.rank == here:
-                if here != there:
-                    is_tuple, arrays = pipeline.recv(there)
-                    output = tuple(map(Tensor, arrays)) if is_tuple else Tensor(arrays[0])
-                output = run_stages(units, output)
+        chunks, mine = self.chunks(session.model), made.chunks_of(pipeline.rank)
+        computing = self.computing(session, {chunk: chunks[chunk] for chunk in mine})
+        output: Any = x if len(x) else None  # without samples nothing is sent
+        with computing.visiting([(chunk, False) for chunk in mine]):
+            for chunk in range(made.chunks):
+                here, there = made.place(chunk), made.place(max(chunk - 1, 0))
+                if pipeline.rank == there != here and len(x):
+                    tensors = output if isinstance(output, tuple) else (output,)
+                    pipeline.send((isinstance(output, tuple), [tensor.numpy() for tensor in tensors]), here)
+                if pipeline.rank == here:
+                    if here != there and len(x):
+                        is_tuple, arrays = pipeline.recv(there)
+                        output = tuple(map(Tensor, arrays)) if is_tuple else Tensor(arrays[0])
+                    output = computing.forward(chunk, output)
         return output if pipeline.rank == made.place(made.chunks - 1) else None
 
 
-def _one_at_a_time(job: Job) -> Iterator[tuple[Module, Stage]]:
-    """Each of the model's stages, in a model that has the arrays of this one alone: the whole may not fit here."""
-
-    def stage(number: int, model: Module) -> Stage:
-        return model.stages()[number]
-
-    for number in range(len(job.build_held(lambda model: ()).stages())):
-        model = job.build_held(partial(stage, number)).train()
-        yield model, stage(number, model)
+def completed_with(units: Mapping[int, Sequence[Stage]]) -> dict[int, list[Parameter]]:
+    """For each chunk of a rank, the parameters whose gradients its backward completes, as the last that uses them."""
+    chunk_of: dict[Parameter, int] = {}
+    for chunk, stages in units.items():
+        for stage in stages:
+            for parameter in stage.parameters():
+                chunk_of.setdefault(parameter, chunk)
+    return {chunk: [p for p, last in chunk_of.items() if last == chunk] for chunk in units}

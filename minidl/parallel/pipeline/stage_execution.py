@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -11,19 +11,17 @@ from typing import Any
 from minidl import kernels
 from minidl.cluster.work import Work
 from minidl.data.loader import Batch
-from minidl.deferred import Deferred
 from minidl.kernels import Array
-from minidl.nn import Stage, run_stages
 from minidl.parallel.gradients.buckets import GradientBuckets
 from minidl.parallel.mean_loss import Loss
 from minidl.parallel.pipeline.action import Action
+from minidl.parallel.pipeline.chunks import Computing, Link, Pass
 from minidl.parallel.pipeline.handover import Handover, separate, tensors_of
 from minidl.parallel.pipeline.interpreter import Message, execute, with_messages
 from minidl.parallel.pipeline.schedule import Schedule
 from minidl.parallel.pipeline.weight_versions import WeightVersions
 from minidl.parallel.run.session import Session
 from minidl.recomputation import Recomputation
-from minidl.tensor import Tensor, backward
 
 BETWEEN = "messages"
 """The mark of what a stage does between two actions."""
@@ -36,30 +34,21 @@ Key = tuple[int, int]
 class Alive:
     """What a chunk keeps of a micro-batch until backward.
 
-    inputs      the leaves that it began with
     output      what it returned; None once it was passed on, where backward computes it again
     needs_grad  for each tensor of the output, whether it requires a gradient
-    call        computes the output again; None: the output has its graph
+    links       its graph; empty where backward computes it again
+    call        computes the output and the links again; None: they are kept
     """
 
-    inputs: list[Tensor]
     output: Any
     needs_grad: list[bool]
+    links: list[Link]
     call: Recomputation | None
 
     def passed_on(self) -> None:
         """Release the output if backward does not need it."""
         if self.call is not None:
             self.output = None
-
-    def with_graph(self) -> tuple[list[Tensor], list[Tensor]]:
-        """The outputs that require a gradient, and the leaves that they were computed from."""
-        if self.call is None:
-            return [output for output in tensors_of(self.output) if output.requires_grad], self.inputs
-        if not any(self.needs_grad):  # all that the chunk computes is frozen
-            return [], self.inputs
-        outputs, leaf_of = self.call.again()
-        return outputs, [leaf_of[leaf] for leaf in self.inputs]
 
 
 class StageExecution:
@@ -68,8 +57,7 @@ class StageExecution:
     Parameters
         session    of the run
         schedule   says what this stage does in which order
-        units      the stages of the model in each chunk of this rank
-        starts     number of the first stage of each chunk in the model
+        chunks     computes the chunks of this rank
         gradients  sums the gradients of each chunk over the replicas; empty: there is one replica
         loss       of the last chunk's output
         update     what U does, once the gradients are summed
@@ -84,8 +72,7 @@ class StageExecution:
         self,
         session: Session,
         schedule: Schedule,
-        units: Mapping[int, Sequence[Stage]],
-        starts: Sequence[int],
+        chunks: Computing,
         gradients: Mapping[int, GradientBuckets],
         loss: Loss,
         update: Callable[[], None],
@@ -94,7 +81,7 @@ class StageExecution:
     ) -> None:
         self.alive: dict[Key, Alive] = {}
         self._session, self._schedule, self._gradients = session, schedule, gradients
-        self._units, self._starts = units, starts
+        self._chunks = chunks
         self._versions, self._recompute, self._loss, self._step = versions, recompute, loss, update
         self._pipeline = session.mesh["pp"]
         self._handovers = {
@@ -102,9 +89,9 @@ class StageExecution:
             for chunk in range(1, schedule.chunks)
         }
         self._micro_batches: Mapping[int, Batch] = {}
-        self._received: dict[Key, tuple[Any, list[Tensor]]] = {}  # the input of a chunk
+        self._received: dict[Key, Any] = {}  # the input of a chunk
         self._gradients_of_output: dict[Key, list[Array | None]] = {}
-        self._deferred: dict[Key, Deferred] = {}  # what I leaves to W
+        self._deferred: dict[Key, Callable[[], None] | None] = {}  # what I leaves to W
         self._sending: list[Work] = []
 
     def run(self, micro_batches: Mapping[int, Batch], actions: Sequence[Action]) -> None:
@@ -113,8 +100,11 @@ class StageExecution:
         self._last_backward = {action.chunk: action for action in actions if action.kind in "BW"}
         self._last_update = next((action for action in reversed(actions) if action.kind == "U"), None)
         before, self._sending = self._sending, []
-        for message in execute(with_messages(self._schedule, actions), self):
-            raise AssertionError(f"{message} is waited for where it is received")
+        with ExitStack() as self._visiting:
+            passes = [each for action in actions for each in self._passes(action)]
+            self._visiting.enter_context(self._chunks.visiting(passes))
+            for message in execute(with_messages(self._schedule, actions), self):
+                raise AssertionError(f"{message} is waited for where it is received")
         for work in before:
             work.wait()
 
@@ -123,6 +113,13 @@ class StageExecution:
         for work in self._sending:
             work.wait()
         self._sending = []
+
+    def _passes(self, action: Action) -> list[Pass]:
+        """The passes through its chunk that an action makes."""
+        if action.kind not in "FBI":
+            return []
+        is_backward = action.kind != "F"
+        return [(action.chunk, False)] * (self._recompute or not is_backward) + [(action.chunk, True)] * is_backward
 
     def _has_samples(self, micro_batch: int) -> bool:
         return len(self._micro_batches[micro_batch].x) > 0
@@ -137,7 +134,7 @@ class StageExecution:
         if not self._has_samples(message.micro_batch):
             return
         if message.kind == "activation":
-            self._received[key] = self._handovers[message.chunk].receive(message.source, self._tag(message))
+            self._received[key], _ = self._handovers[message.chunk].receive(message.source, self._tag(message))
         else:
             self._gradients_of_output[key] = [
                 self._pipeline.recv(message.source, self._tag(message))
@@ -172,18 +169,25 @@ class StageExecution:
             self._update(action)
             return
         completed = self._gradients.get(action.chunk) if self._completes_gradients(action) else None
+        if completed is not None:
+            completed.begin()
         if self._has_samples(action.micro_batch):
             self._session.comm.mark(self._schedule.text(action))  # `executed` reads it
-            if completed is not None:
-                completed.begin()
             match action.kind:
                 case "F":
                     self._forward(action.micro_batch, action.chunk)
                 case "W":
-                    self._deferred.pop((action.micro_batch, action.chunk)).run()
+                    if (rest := self._deferred.pop((action.micro_batch, action.chunk))) is not None:
+                        rest()
                 case kind:
                     self._backward(action.micro_batch, action.chunk, defer=kind == "I")
             self._session.comm.mark(BETWEEN)
+        else:
+            for chunk, is_backward in self._passes(action):
+                if is_backward:
+                    self._chunks.backward(chunk, [], None)
+                else:
+                    self._chunks.forward(chunk, None)
         if completed is not None:
             completed.end()  # without samples too: a replica that waited until its update would meet another all-reduce
 
@@ -196,31 +200,34 @@ class StageExecution:
     def _forward(self, m: int, chunk: int) -> None:
         session = self._session
         session.begin_forward(session.replica, 0 if self._schedule.is_asynchronous else m)
-        x, inputs = self._input(m, chunk)
-        compute = partial(self._output, chunk, self._micro_batches[m])
+        x, links = self._input(m, chunk), list[Link]()
+        compute = partial(self._output, chunk, self._micro_batches[m], links)
         call = Recomputation(compute, [x]) if self._recompute else None
         with nullcontext() if self._versions is None else self._versions.forward(m):
             output = compute(x)
         needs_grad = [tensor.requires_grad for tensor in tensors_of(output)]
         if call is not None:
             output, _ = separate(output)
-        self.alive[m, chunk] = Alive(inputs, output, needs_grad, call)
+            links.clear()
+        self.alive[m, chunk] = Alive(output, needs_grad, links, call)
 
-    def _output(self, chunk: int, batch: Batch, x: Any) -> Any:
+    def _output(self, chunk: int, batch: Batch, links: list[Link], x: Any) -> Any:
         """What the chunk returns: for the last one, its share of the mean loss, which is counted the first time."""
-        output = run_stages(self._units[chunk], x, self._starts[chunk])
+        output = self._chunks.forward(chunk, x, links)
         if chunk < self._schedule.chunks - 1:
             return output
-        return self._session.mean_loss(output, batch, self._loss) * batch.weight
+        loss = self._session.mean_loss(output, batch, self._loss) * batch.weight
+        links[-1] = links[-1]._replace(output=loss)
+        return loss
 
-    def _input(self, m: int, chunk: int) -> tuple[Any, list[Tensor]]:
+    def _input(self, m: int, chunk: int) -> Any:
         """What the chunk begins with: the samples, what was received, or what the chunk before left on this rank."""
         if chunk == 0:
-            return self._micro_batches[m].x, []
+            return self._micro_batches[m].x
         if (m, chunk) in self._received:
             return self._received.pop((m, chunk))
         kept = self.alive[m, chunk - 1]
-        passed = separate(kept.output)
+        passed, _ = separate(kept.output)
         kept.passed_on()
         return passed
 
@@ -228,18 +235,14 @@ class StageExecution:
         kept = self.alive.pop((m, chunk))
         gradients = self._gradients_of_output.pop((m, chunk), None)
         with nullcontext() if self._versions is None else self._versions.backward(m):
-            outputs, inputs = kept.with_graph()
-            if gradients is None:  # of the loss: where nothing trains on it, backward says so
-                outputs = outputs or [kept.output]
-            else:  # a tensor that no later stage used has no gradient
-                outputs = [output for output, g in zip(outputs, gradients, strict=True) if g is not None]
-                gradients = [g for g in gradients if g is not None]
-            rest = backward(outputs, gradients, defer=defer)
-        if rest is not None:
+            if kept.call is not None and (any(kept.needs_grad) or gradients is None):
+                kept.call.again()
+            elif kept.call is not None:  # all that the chunk computes is frozen
+                self._chunks.forward(chunk, None)
+            of_inputs, rest = self._chunks.backward(chunk, kept.links, gradients, defer)
+        if defer:
             self._deferred[m, chunk] = rest
-        self._gradients_of_output[m, chunk - 1] = [
-            None if leaf.grad is None else kernels.to_numpy(leaf.grad) for leaf in inputs if leaf.requires_grad
-        ]
+        self._gradients_of_output[m, chunk - 1] = [None if g is None else kernels.to_numpy(g) for g in of_inputs]
 
     def _update(self, action: Action) -> None:
         if action.chunk in self._gradients:
@@ -249,4 +252,5 @@ class StageExecution:
                 self._step()
             self._session.zero_grad()
         elif action == self._last_update:
+            self._visiting.close()  # it may have memory
             self._step()

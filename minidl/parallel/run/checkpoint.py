@@ -19,7 +19,9 @@ import numpy as np
 from minidl import kernels
 from minidl.atomic_files import remove_unfinished, written_whole
 from minidl.kernels.sixteen_bit import bfloat16_from_void
+from minidl.optim.master_weights import MASTER
 from minidl.optim.named_state import by_name, load_named_state
+from minidl.optim.state_dict import check_keys
 from minidl.parallel.run.history import HistoryRow
 
 CHECKPOINT_FILE = "checkpoint.npz"  # in a run folder
@@ -38,6 +40,7 @@ class Checkpoint:
     model         its `state_dict()`: whole arrays, however the model was split
     optimizer     its state and groups, with the names of parameters where `Optimizer.state_dict()` has numbers
     schedule      its `state_dict()`, or None
+    scaler        `state_dict()` of the `amp.GradScaler` of a run in float16; else empty
     history       one row per epoch
     config        kept for the caller, such as the options of the command line; JSON
     data          what `data.Splits.outline` says of the data, so that new samples can be prepared without it
@@ -53,6 +56,7 @@ class Checkpoint:
     config: dict[str, Any] = field(default_factory=dict)
     data: dict[str, Any] = field(default_factory=dict)
     within_epoch: dict[str, float] = field(default_factory=dict)
+    scaler: dict[str, Any] = field(default_factory=dict)
     format: int = FORMAT
 
     def save(self, path: str | Path) -> None:
@@ -120,6 +124,7 @@ class Checkpoint:
     def restore(self, model: Any, optimizer: Any, schedule: Any, names: Mapping[Any, str] | None = None) -> None:
         """Load the state into the three; if the model is split, only the parameters and shards that this rank holds.
 
+        The weights are the optimizer's float32 masters, where it has them.
         model: or its partition. names: of what the optimizer updates; None: that is the model's parameters.
         The learning rate and the other options of the optimizer's groups become those of the checkpoint, not the job's.
         Raises CheckpointError if the checkpoint is of another model, optimizer or schedule: it lists all names and
@@ -128,7 +133,13 @@ class Checkpoint:
         names = names or {parameter: name for name, parameter in model.named_parameters()}
         problems = []
         try:
-            model.load_state_dict(self.model)
+            check_keys(self.optimizer)
+        except ValueError as error:
+            raise CheckpointError(f"the checkpoint is of another optimizer: {error}") from error
+        states = {name: state for name, state in self.optimizer["state"].items() if name in self.model}
+        masters = {name: state[MASTER] for name, state in states.items() if MASTER in state}
+        try:
+            model.load_state_dict(self.model | masters)
         except ValueError as error:
             problems.append(f"the checkpoint is of another model: {error}")
         try:

@@ -42,7 +42,7 @@ def evaluate(
         samples    the indices that this rank evaluates; with a split model, all ranks of a replica have the same
         comm       the ranks whose sums are added up
         algorithm  all-reduce of the sums
-        copies     number of ranks of a replica that may all have the outputs: those along "tp"
+        copies     number of ranks of a replica that may all have the outputs: those along "spatial" and "tp"
         most       samples of the rank that has most, if `predict` sends messages: each rank calls it as often as that
                    one, the last time perhaps without samples
 
@@ -58,7 +58,7 @@ def evaluate(
     if sums[0] > len(dataset) and sums[0] != copies * len(dataset):
         raise RuntimeError(
             f"predict returned {sums[0]:.0f} outputs for the {len(dataset)} samples of the test set: one rank of a "
-            'replica, or all along "tp", returns the model\'s outputs, the others None'
+            'replica, or all along "spatial" and "tp", returns the model\'s outputs, the others None'
         )
     return _means(sums)
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from itertools import accumulate
 from math import prod
 
+from minidl.amp import GradScaler
 from minidl.nn import Parameter
 from minidl.nn.shard import FlatShard
 from minidl.optim.layer_wise import LayerWise
@@ -46,13 +47,14 @@ class Learner:
         self.schedule = job.build_schedule(self.optimizer, samples)
         self._schedule_steps = 0  # of this schedule, in this run
 
-    def step(self, lr_factor: float) -> None:
-        """Make one step of the optimizer, with a learning rate that is multiplied by this factor."""
+    def step(self, lr_factor: float, scaler: GradScaler) -> None:
+        """Make one step of the optimizer, unless the scaler skips it; lr_factor multiplies the learning rate."""
         groups = self.optimizer.param_groups
         rates = [group["lr"] for group in groups]
         for group, rate in zip(groups, rates, strict=True):
             group["lr"] = rate * lr_factor
-        self.optimizer.step()
+        scaler.step(self.optimizer)
+        scaler.update()
         for group, rate in zip(groups, rates, strict=True):
             group["lr"] = rate  # the schedule goes on from the rate without the factor
 
@@ -78,6 +80,6 @@ def shards_of(shapes: Sequence[tuple[int, ...]], start: int, stop: int) -> list[
     """What elements `start:stop` of arrays as one vector are of each of them."""
     firsts = accumulate(map(prod, shapes), initial=0)
     return [
-        FlatShard(shape, *(min(max(edge - first, 0), prod(shape)) for edge in (start, stop)))
+        FlatShard(shape, min(max(start - first, 0), prod(shape)), min(max(stop - first, 0), prod(shape)))
         for shape, first in zip(shapes, firsts, strict=False)
     ]

@@ -5,7 +5,7 @@ If the model is not split, the partition is the whole, and nothing here sends a 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import hypot
 from typing import Any
 
@@ -43,7 +43,8 @@ class Partition:
     Attributes
         names    maps each parameter and buffer of the whole model to its name
         held     the parameters and buffers that this rank holds, by name
-        counted  its parameters, except those of which an earlier rank of the replica holds the same shard
+        trained  what it updates: its parameters, or its slices of them
+        counted  those of them of which no earlier rank of the replica holds the same shard
         slices   where the replicas share the weights out among them, what this one updates of each; else None
     """
 
@@ -62,13 +63,14 @@ class Partition:
             place = tuple(mesh.coordinates[axis] for axis in IN_REPLICA)
         if mesh is not None:
             self._check_shards(mesh)
+        self._counting = self._replica  # the ranks that together count each weight once
         mine = place, {name: _piece(tensor) for name, tensor in self.held.items()}
         self._rank = 0 if self._replica is None else self._replica.rank
         self._everyone = [mine] if self._replica is None else self._replica.all_gather(mine)
         self._owners = {name: self._owners_of(name) for name in self.names.values()}
         self._check_owners()
         trained = {name: tensor for name, tensor in self.held.items() if isinstance(tensor, Parameter)}
-        self._trained = list(trained.values())
+        self.trained = list(trained.values())
         self.counted = [tensor for name, tensor in trained.items() if self._rank in self._owners[name]]
         self._tied = [(tensor, stages) for name, tensor in trained.items() if len(stages := self._stages(name)) > 1]
 
@@ -133,6 +135,15 @@ class Partition:
         """The value that the replica's first rank gives; all ranks of the replica call it."""
         return value if self._replica is None else int(self._replica.broadcast(value))
 
+    # Updates
+
+    def update(self, step: Callable[[], None]) -> None:
+        """Make one step of the optimizer and of the schedule; it may end later, see `finish_update`."""
+        step()
+
+    def finish_update(self) -> None:
+        """Return when the last update has been made."""
+
     # Gradients
 
     def sum_tied_gradients(self) -> None:
@@ -154,9 +165,13 @@ class Partition:
     def clip_gradient(self, max_norm: float) -> None:
         """Scale the replica's gradients, in place, to a norm of at most `max_norm`; each weight counts once."""
         norm = get_total_norm([parameter.grad for parameter in self.counted if parameter.grad is not None])
-        if self._replica is not None:
-            norm = hypot(*self._replica.all_gather(norm))
-        clip_grads_with_norm_(self._trained, max_norm, norm)
+        if self._counting is not None:
+            norm = hypot(*self._counting.all_gather(norm))
+        clip_grads_with_norm_(self.trained, max_norm, norm)
+
+    def agree(self, mine: bool) -> bool:
+        """Whether it is True on all ranks of one replica, or of all replicas that share out their state."""
+        return mine if self._counting is None else all(self._counting.all_gather(mine))
 
     # Whole arrays
 
@@ -174,7 +189,7 @@ class Partition:
 
     def state_dict(self) -> dict[str, Array] | None:
         """The state of the whole model, as `Module.state_dict`: on the replica's first rank, else None."""
-        gathered = self.whole({name: tensor.numpy().copy() for name, tensor in self.held.items()})
+        gathered = self._gathered(self._weights)
         if gathered is None:
             return None
         return {name: gathered[self.names[tensor]] for name, tensor in self._model._named_tensors()}
@@ -190,24 +205,31 @@ class Partition:
         outside = {name: values for name, values in mine["state"].items() if name not in self._owners}  # of the loss
         return {"state": state | outside, "param_groups": mine["param_groups"]}
 
+    def _weights(self, name: str) -> Any:
+        return self.held[name].numpy().copy()
+
     def whole(self, values: Mapping[str, Any]) -> dict[str, Any] | None:
         """Gather what the ranks keep of each parameter, one at a time: on the replica's first rank, else None.
 
         values: by the name of a parameter or buffer that this rank holds, an array, or a dict of arrays and numbers
         such as its optimizer's state. Arrays of shards are joined. All ranks of the replica call it.
         """
+        return self._gathered(values.get)
+
+    def _gathered(self, value_of: Callable[[str], Any]) -> dict[str, Any] | None:
+        """Gather and join what `value_of` returns for the names that this rank holds; see `whole`."""
         gathered: dict[str, Any] = {}
         for name, owners in self._owners.items():
             if self._rank == 0:
-                pieces = [self._values(values, name) if rank == 0 else self._replica.recv(rank) for rank in owners]
-                if pieces and pieces[0][0] is not None:
-                    gathered[name] = _joined(pieces)
+                own_and_others = (self._replica.recv(r) if r else self._with_shard(value_of, name) for r in owners)
+                if (value := joined([*own_and_others])) is not None:
+                    gathered[name] = value
             elif self._rank in owners:
-                self._replica.send(self._values(values, name), 0)
+                self._replica.send(self._with_shard(value_of, name), 0)
         return gathered if self._rank == 0 else None
 
-    def _values(self, values: Mapping[str, Any], name: str) -> tuple[Any, Any]:
-        return values.get(name), getattr(self.held[name], "shard", None)
+    def _with_shard(self, value_of: Callable[[str], Any], name: str) -> tuple[Any, Any]:
+        return value_of(name), getattr(self.held[name], "shard", None)
 
 
 def _piece(tensor: Tensor) -> tuple[int, int]:
@@ -222,10 +244,10 @@ def _sum(gradient: Array | None, other: Array | None) -> Array | None:
     return gradient + other
 
 
-def _joined(pieces: list[tuple[Any, Any]]) -> Any:
-    """Join the values of one parameter, given as pairs (values, shard)."""
-    value, shard = pieces[0]
-    if shard is None:
+def joined(pieces: list[tuple[Any, Any]]) -> Any:
+    """Join the values of one parameter, given as pairs (values, shard); None if there are none."""
+    value, shard = pieces[0] if pieces else (None, None)
+    if shard is None or value is None:
         return value
     if not isinstance(value, dict):
         return shard.join([piece for piece, _ in pieces])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -91,7 +91,12 @@ class Report:
     def timeline(self, path: str | Path | None = None, steps: int = 3) -> Figure:
         """The Gantt picture of `steps` consecutive steps of median duration; saved to `path` if given."""
         first = ("forward", "F0", "0F0")  # the last two: the first micro-batch of a pipeline
-        begins = [e.start for e in self.trace.events if e.rank == 0 and e.kind == "compute" and e.label in first]
+        computed = [e for e in self.trace.events if e.rank == 0 and e.kind == "compute" and e.lane == 0]
+        begins = [  # a forward pass that waits, such as for weights, is several events
+            now.start
+            for before, now in pairwise([None, *computed])
+            if now is not None and now.label in first and (before is None or before.label != now.label)
+        ]
         spans = sorted(zip(begins, begins[steps:], strict=False), key=lambda span: span[1] - span[0])
         start, end = spans[len(spans) // 2] if spans else (0.0, None)
         title = f"{steps if spans else len(begins)} steps on {self.nodes} node{'s' * (self.nodes > 1)}"

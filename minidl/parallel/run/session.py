@@ -18,10 +18,11 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from minidl import random
+from minidl.amp import GradScaler
 from minidl.cluster.comm import Communicator
 from minidl.cluster.diagnosis.errors import ClusterError
 from minidl.cluster.mesh import Mesh
-from minidl.data import DataLoader
+from minidl.data import DataLoader, Dataset
 from minidl.data.loader import Batch
 from minidl.grad_mode import recomputing
 from minidl.kernels import Array
@@ -61,6 +62,8 @@ class Split(Protocol):
 
     def partition_of(self, model: Module, mesh: Mesh[Communicator] | None) -> Partition: ...
 
+    def samples(self, dataset: Dataset, mesh: Mesh[Communicator] | None) -> Dataset: ...
+
     def predict(self, session: Any, x: Array) -> Tensor | None: ...
 
     def state_dict(self, session: Any) -> dict[str, Array] | None: ...
@@ -81,12 +84,13 @@ class Session:
 
     Attributes
         job, strategy, comm, nodes, folder, config, algorithm   as given
-        train, test  the training set and the test set
+        train, test  the training set and the test set, of which this rank may read its tile of every sample
         model        this rank's model, of which it may hold a partition only; a strategy may assign another one
         partition    what this rank holds of it, by name
         parameters   what this rank updates: the model's parameters, those that it holds;
                      on a server, the slice that it holds
         optimizer    built at its first use, with the schedule
+        scaler       scales the losses of a job in float16, and with them the gradients; `update` unscales them
         schedule     learning-rate schedule, or None
         steps        updates of this rank's weights since the start of the run
         plan         the strategy's plan
@@ -127,10 +131,11 @@ class Session:
             self._reports = comm.rank == self.mesh.rank_at(dp=0, pp=self.plan.output_stage, spatial=0, tp=0)
         model = job.build_model() if self._mesh is None else strategy.build(job, self._mesh)
         self.splits = job.build_data()
-        self.train, self.test = self.splits
+        self.train, self.test = (strategy.samples(each, self._mesh) for each in self.splits)
         self.model = model
         self._slices: Slices | None = None  # on a server: what it holds of each parameter
         self._clip_norm = job.clip_norm
+        self.scaler = GradScaler(enabled=job.precision == "float16", agree=lambda mine: self.partition.agree(mine))
         self._begin_schedule(len(self.train))
         self.epoch = self.step = self.steps = 0
         self.finished = False
@@ -152,9 +157,9 @@ class Session:
     def _check_same_weights(self) -> None:
         """Raise CollectiveMismatch unless the ranks that hold the same weights begin with the same."""
         whole = [parameter for parameter in self.parameters if parameter.shard is None]
-        for axis, same in (("dp", self.parameters), ("tp", whole)):
+        for axis, same in (("dp", self.parameters), ("spatial", self.parameters), ("tp", whole)):
             if getattr(self.plan, axis) > 1:
-                self.mesh[axis].check_same(INITIAL_WEIGHTS, vector.digest(same)[:16])
+                self.mesh[axis].check_same(INITIAL_WEIGHTS, vector.digest(self.partition.in_turn(same))[:16])
 
     def _restore(self, leg: Leg) -> None:
         """Restore the state and the records with which this launch begins."""
@@ -165,6 +170,8 @@ class Session:
         if checkpoint is None:
             return
         checkpoint.restore(self.partition, self.optimizer, self.schedule, self.partition.names)
+        if checkpoint.scaler:
+            self.scaler.load_state_dict(checkpoint.scaler)
         self.epoch, self.history = checkpoint.epoch, list(checkpoint.history)
         within: dict[str, Any] = {**(self.history[-1] if self.history else {}), "step": 0, **checkpoint.within_epoch}
         if "seconds" in within:
@@ -231,10 +238,13 @@ class Session:
         """
         self.comm.mark("update")
         self.clip_gradient()
-        self._learner.step(lr_factor)
-        self.advance_schedule(samples)
+        self.partition.update(partial(self._step, lr_factor, samples))
         self.steps += 1
         self.comm.mark("data")
+
+    def _step(self, lr_factor: float, samples: int | None) -> None:
+        self._learner.step(lr_factor, self.scaler)
+        self.advance_schedule(samples)
 
     def advance_schedule(self, samples: int | None) -> None:
         """Advance the schedule to its step in Serial after `samples` samples, never back; None: by one step."""
@@ -248,7 +258,7 @@ class Session:
         """
         self.partition.sum_tied_gradients()
         if self._clip_norm is not None:
-            self.partition.clip_gradient(self._clip_norm)
+            self.partition.clip_gradient(self._clip_norm * self.scaler.get_scale())
 
     # Weights and gradients, all parameters as one vector
 
@@ -295,22 +305,24 @@ class Session:
         return self.local_loss(batch) * batch.weight
 
     def local_loss(self, batch: Batch) -> Tensor:
-        """The mean loss of this rank's samples alone."""
+        """The mean loss of this rank's samples alone, scaled as by `mean_loss`."""
         self.comm.mark("forward")
         mean = mean_loss(self.job.loss, self.model(batch.x), batch.y)
         self.comm.mark("backward")
         self._count(mean, batch)  # after the mark, which an abandoned forward pass does not get past
-        return mean
+        return self.scaler.scale(mean)
 
     def mean_loss(self, outputs: Tensor, batch: Batch, of_shard: Loss | None = None) -> Tensor:
         """The mean loss of the batch, from the model's outputs; it counts in the epoch's loss, which the history shows.
 
+        What is returned is the loss times the scaler's factor, so that backward gives the gradients that `update`
+        expects.
         of_shard: as for `parallel/mean_loss.py`. Raises NonFiniteLoss unless it is finite.
         """
         mean = mean_loss(self.job.loss, outputs, batch.y, of_shard)
         if not recomputing.get():
             self._count(mean, batch)
-        return mean
+        return self.scaler.scale(mean)
 
     def _count(self, mean: Tensor, batch: Batch) -> None:
         self._check_finite(mean.item(), self.epoch + 1, mean)
@@ -404,6 +416,7 @@ class Session:
         self._end_pass()
 
     def _end_pass(self) -> None:
+        self.partition.finish_update()
         random.begin_forward(None)
         self._epoch_record.end()
         self.epoch += 1
@@ -529,6 +542,7 @@ class Session:
             model=model,
             optimizer=optimizer,
             schedule=None if self.schedule is None else self.schedule.state_dict(),
+            scaler=self.scaler.state_dict(),
             history=self.history,
             config=self.config,
             data=self.splits.outline(),
@@ -548,7 +562,8 @@ class Session:
         predict = partial(self.strategy.predict, self)
         mine = np.arange(len(self.test))[self.replica :: self.replicas]
         most = -(-len(self.test) // self.replicas) if self.partition.is_shared_out else len(mine)
-        test_loss, accuracy = evaluate(self.job, predict, self.test, mine, comm, self.algorithm, self.plan.tp, most)
+        copies = self.plan.spatial * self.plan.tp
+        test_loss, accuracy = evaluate(self.job, predict, self.test, mine, comm, self.algorithm, copies, most)
         if not math.isfinite(test_loss) and has_labels(self.job, self.test):
             self._check_finite(test_loss, self.epoch)  # after the epoch's last update
         row = HistoryRow(

@@ -23,7 +23,7 @@ from minidl.parallel.sharded.flat_group import FlatGroup
 from minidl.tensor import Tensor
 
 IN_FLIGHT = 2
-"""Buckets that travel at a time where they are to be released: one that is summed, and one that is filled."""
+"""Buckets that travel at a time: one that is summed, and one that waits for it."""
 
 
 class ScatteredGradients(GradientBuckets):
@@ -36,7 +36,12 @@ class ScatteredGradients(GradientBuckets):
         overlap    whether messages travel during backward
         stage      1: the parameters keep the gradients of this rank's samples until the update; 2 and 3: they are
                    released as soon as they have been sent, during backward; 3: when `completed` is called
+
+    Attributes
+        count      called at each bucket, as `DeviceBytes`; None: nothing is counted
     """
+
+    count: Callable[..., None] | None = None
 
     def __init__(
         self, groups: Sequence[FlatGroup], comm: Communicator, algorithm: AllReduceAlgorithm, overlap: bool, stage: int
@@ -59,12 +64,17 @@ class ScatteredGradients(GradientBuckets):
         if self._is_last:
             self._order.release_until(count)
 
+    def end(self) -> None:
+        if self.overlap or self._stage > 1:  # those with samples have begun to send them, though they do not overlap
+            self._order.release_rest()
+
     def finish(self) -> None:
         self._is_last = False
         self._order.release_rest()
         self._order.restart()
         while self._travelling:
             self._arrive()
+        self._settle()
         users = self.comm.all_reduce(np.array(self._used, np.uint8), op="max", algorithm=self.algorithm)
         for parameter, is_used in zip(chain.from_iterable(self.buckets), users, strict=True):
             if not is_used:  # on any rank
@@ -72,33 +82,39 @@ class ScatteredGradients(GradientBuckets):
         self._used = []
 
     def _reduce(self, i: int) -> None:
-        """Begin to sum bucket i; at most two are kept if their gradients are released."""
+        """Begin to sum bucket i, when at most one other still travels."""
         group, bucket = self._groups[i], self.buckets[i]
         self._used += [parameter.grad is not None for parameter in bucket]
-        whole = gradient(bucket)
+        while len(self._travelling) >= IN_FLIGHT:
+            self._arrive()
+        is_hidden = self.overlap and i < len(self.buckets) - 1  # the last one begins when backward is done
+        is_over = self._stage == 3 and not is_hidden  # its weights are not needed again, and give it their memory
+        whole = gradient(bucket, group.weights if is_over and group.weights.size else None)
+        if self.count is not None:
+            self.count("in backward", filled=[whole])
         if self._stage == 1:
             set_gradient(bucket, whole)
         else:
             for parameter in bucket:
                 parameter.grad = None
-            while len(self._travelling) >= IN_FLIGHT:
-                self._arrive()
-        is_hidden = self.overlap and i < len(self.buckets) - 1  # the last one begins when backward is done
-        wait = self._begin(whole, f"bucket {i}", is_hidden)
+        wait = self._begin(self.comm, whole, f"bucket {i}", is_hidden)
         self._travelling.append((group, whole if self._stage == 1 else None, wait))
 
-    def _begin(self, whole: Array, label: str, is_hidden: bool) -> Callable[[], Array]:
+    @property
+    def bytes_travelling(self) -> int:
+        """Bytes of the buckets that are released when they have been summed."""
+        return sum(group.nbytes for group, whole, _ in self._travelling if whole is None)
+
+    def _begin(self, comm: Communicator, whole: Array, label: str, is_hidden: bool) -> Callable[[], Array]:
         """Start the reduce-scatter; the function that is returned waits for this rank's range of the sum."""
         if self.algorithm == "ordered":
-            ranges = self.comm.all_to_all(split(whole, self.comm.size), async_op=is_hidden, label=label)
-            return lambda: self._in_order(ranges.wait() if is_hidden else ranges)
-        work: Any = self.comm.reduce_scatter(whole, async_op=is_hidden, label=label)
+            ranges = comm.all_to_all(split(whole, comm.size), async_op=is_hidden, label=label)
+            return lambda: _in_order(comm, ranges.wait() if is_hidden else ranges)
+        work: Any = comm.reduce_scatter(whole, async_op=is_hidden, label=label)
         return work.wait if is_hidden else lambda: work
 
-    def _in_order(self, ranges: list[Array]) -> Array:
-        for other in ranges[1:]:
-            self.comm.reduce_into(ranges[0], other)
-        return ranges[0]
+    def _settle(self) -> None:
+        """All sums have arrived."""
 
     def _arrive(self) -> None:
         """Wait for the bucket that has travelled longest, and give its sum to the slices."""
@@ -109,3 +125,9 @@ class ScatteredGradients(GradientBuckets):
             own[...] = total
             total = own
         set_gradient(list(group.slices.values()), total)
+
+
+def _in_order(comm: Communicator, ranges: list[Array]) -> Array:
+    for other in ranges[1:]:
+        comm.reduce_into(ranges[0], other)
+    return ranges[0]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import math
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import ClassVar
 
@@ -15,19 +16,22 @@ from minidl.cluster.comm import Communicator
 from minidl.cluster.mesh import Mesh
 from minidl.compress import Compressor
 from minidl.data.loader import Batch
+from minidl.kept_arrays import memory_watches
 from minidl.kernels import Array
 from minidl.nn import Module, building
 from minidl.nn.checkpointing import check_stages
-from minidl.optim.layer_wise import LayerWise
 from minidl.parallel.data_parallel.synchronous import Synchronous
 from minidl.parallel.gradients.buckets import fill
 from minidl.parallel.job import Job
+from minidl.parallel.plan import ParallelPlan
 from minidl.parallel.run.partition import Partition
 from minidl.parallel.run.session import Session
-from minidl.parallel.sharded.flat_group import FlatGroup
+from minidl.parallel.sharded.device_bytes import DeviceBytes
+from minidl.parallel.sharded.flat_group import cut
+from minidl.parallel.sharded.offload import Offload, OffloadedGradients, OffloadedShares
 from minidl.parallel.sharded.scattered_gradients import ScatteredGradients
-from minidl.parallel.sharded.shares import Shares
-from minidl.parallel.sharded.units import Units, cut_units
+from minidl.parallel.sharded.shares import Shares, shares_of
+from minidl.parallel.sharded.units import GroupSpec, groups_by_unit, units_of_model
 from minidl.tensor import Tensor
 
 
@@ -48,6 +52,8 @@ class Sharded(Synchronous):
                     3   ... and the weights. Each stage of the model (`nn.Stage`) with weights, or segment of
                         `nn.checkpointing`, is a unit. Its weights are gathered before its forward and again before its
                         backward, with `overlap` while the unit before it computes, and released after it
+        offload     an `Offload`: what the host keeps instead of the device; one node is enough for it. In a simulation,
+                    the nodes need two tiers of memory: `cluster.Simulation(memory=cluster.Memory(...))`
         bucket_mb   size of a bucket of gradients, in megabytes; each is divided among the nodes. Larger buckets make
                     fewer messages, and need more memory while they travel. In stage 3 a bucket is a unit's
         algorithm   "auto": gradients are summed round a ring; "ordered": in the order of the nodes, which gives the
@@ -58,8 +64,10 @@ class Sharded(Synchronous):
 
     Notes
         Bytes that a node keeps for each weight at the update, in float32 with Adam: 16 by `Synchronous`; 8 + 8 / N,
-        4 + 12 / N and 16 / N in stages 1, 2 and 3. Within a step, add in stage 2 the buckets that travel, at most two;
-        in stage 3 the weights of the largest unit, those on their way for the next, and the gradients of two units.
+        4 + 12 / N and 16 / N in stages 1, 2 and 3. With `Job(precision="bfloat16")`, whose optimizer keeps a float32
+        master: 16 by `Synchronous`; 4 + 12 / N, 2 + 14 / N and 16 / N. Within a step, add the buckets that travel, at
+        most two; in stage 3 the weights and gradients of the largest unit, and with `overlap` the weights on their way
+        for the next one and the gradients of two units that travel.
         Numbers that a node sends in a minibatch, of P weights: 2 P (N - 1) / N in stages 1 and 2, as in a ring
         all-reduce, and 3 P (N - 1) / N in stage 3; and a byte for each parameter, which says whether it has a gradient.
         With accumulate > 1 the gradients are whole until the last micro-batch, and are sent once; stage 3 gathers the
@@ -77,6 +85,7 @@ class Sharded(Synchronous):
     """
 
     stage: int = 1
+    offload: Offload | None = field(default=None, kw_only=True)
     bucket_mb: float = field(default=1.0, kw_only=True)  # by name, so that Sharded(3) is stage 3
     algorithm: AllReduceAlgorithm = field(default="auto", kw_only=True)
     compressor: Compressor | None = field(default=None, init=False, repr=False)
@@ -85,12 +94,25 @@ class Sharded(Synchronous):
     batch_norm: str = field(default="local", kw_only=True)
     is_resumable: ClassVar[bool] = True
     resumes_from: ClassVar[str] = "checkpoint"
+    counts_device: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
         stage = whole_number("Sharded: stage", self.stage, at_least=1, at_most=3)
         object.__setattr__(self, "stage", stage)
         one_of("Sharded: algorithm", self.algorithm, ("auto", "ordered"))
+        if not (self.offload is None or isinstance(self.offload, Offload)):
+            raise TypeError(
+                f'Sharded: offload must be a parallel.Offload, such as Offload("optimizer"), got {self.offload!r}'
+            )
+        if stage < 3 and self.offload is not None and self.offload.what == "all":
+            raise ValueError(
+                'Sharded: an Offload of "all" fetches the weights unit by unit, as stage 3 does: give stage=3, got '
+                f'{stage}, or an Offload of the "optimizer"'
+            )
+
+    def plan(self, job: Job, nodes: int) -> ParallelPlan:
+        return replace(super().plan(job, nodes), shard=self.stage)
 
     def check(self, job: Job, nodes: int) -> None:
         super().check(job, nodes)
@@ -99,6 +121,11 @@ class Sharded(Synchronous):
             raise ValueError(
                 f"Sharded divides the weights among the nodes, and {nodes} nodes are more than the {weights} weights "
                 f"that are trained: use at most {weights} nodes"
+            )
+        if job.precision == "float16" and self.offload is not None and self.offload.delayed:
+            raise ValueError(
+                "Sharded: in float16 an update decides by which factor the next loss is scaled, which a delayed one "
+                'does too late: choose precision="bfloat16", or leave out delayed'
             )
         if self.stage == 3:
             try:
@@ -115,22 +142,41 @@ class Sharded(Synchronous):
     def build(self, job: Job, mesh: Mesh[Communicator]) -> Module:
         if self.stage < 3 or isinstance(job.model, Module):
             return super().build(job, mesh)
-        with building(partial(cut_units, mesh["dp"])):  # no node ever has more than one whole parameter besides
+        with building(partial(self._cut, mesh["dp"])):  # no node ever has more than one whole parameter besides
             model = job.build_model()
         return self.with_batch_norm(model, mesh)
 
+    def _cut(self, nodes: Communicator, model: Module) -> Module:
+        for spec in self.shared_groups(model):
+            cut(spec.parameters, nodes)
+        return model
+
+    def shared_groups(self, model: Module) -> list[GroupSpec]:
+        """What the nodes divide among them, the last layer's first."""
+        if self.stage == 3:
+            return groups_by_unit(units_of_model(model), [*model.parameters()])
+        trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
+        return [GroupSpec(bucket) for bucket in fill(trained, self.bucket_mb * 1e6)]
+
     def partition_of(self, model: Module, mesh: Mesh[Communicator] | None) -> Partition:
         assert mesh is not None  # it has no servers
-        nodes = mesh["dp"]
-        if self.stage == 3:
-            units = Units(model, nodes, self.overlaps(nodes))
-            return Shares(model, units.groups, nodes, units)
-        trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
-        return Shares(model, [FlatGroup(bucket, nodes) for bucket in fill(trained, self.bucket_mb * 1e6)], nodes)
+        units = units_of_model(model) if self.stage == 3 else None
+        settings = model, mesh, self.shared_groups(model), units, self.overlaps(mesh["dp"])
+        return Shares(*settings) if self.offload is None else OffloadedShares(*settings, self.offload)
+
+    def overlaps(self, comm: Communicator) -> bool:
+        return super().overlaps(comm) if self.offload is None or self.overlap is not None else True
+
+    def run(self, session: Session) -> None:
+        super().run(session)
+        if shares_of(session).count is not None:
+            session.record("device", session.comm.device.use)
 
     def broadcast_weights(self, session: Session) -> None:
         if self.stage < 3:  # else each range has one owner
             super().broadcast_weights(session)
+        if isinstance(shares := shares_of(session), OffloadedShares):
+            shares.weights_changed()
 
     def _backward(self, session: Session, micro_batch: Batch) -> None:
         if self.stage == 3 and self.batch_norm == "local":
@@ -141,9 +187,12 @@ class Sharded(Synchronous):
     def backward(self, session: Session, batch: Batch) -> None:
         shares = shares_of(session)
         if shares.units is None:
-            super().backward(session, batch)
+            loss = session.loss(batch)
+            if shares.count is not None:
+                shares.count("after forward", outputs=[loss])
+            loss.backward()
         else:
-            shares.units.forward_and_backward(session, batch, shares.completed)
+            shares.units.forward_and_backward(session, batch)
 
     def predict(self, session: Session, x: Array) -> Tensor | None:
         units = shares_of(session).units
@@ -153,16 +202,14 @@ class Sharded(Synchronous):
 
     def gradients(self, session: Session) -> ScatteredGradients:
         shares = shares_of(session)
-        session.optimizer.after_step.append(shares.end_update)
-        if isinstance(session.optimizer, LayerWise):
-            session.optimizer.sum_over_ranks = shares.sum_over_ranks
+        shares.attach(session.optimizer)
         trained = [group for group in shares.groups if group.parameters[0].requires_grad]
-        gradients = ScatteredGradients(trained, session.comm, self.algorithm, self.overlaps(session.comm), self.stage)
-        shares.completed = gradients.completed
+        settings = trained, session.comm, self.algorithm, self.overlaps(session.comm), self.stage
+        gradients = ScatteredGradients(*settings) if self.offload is None else OffloadedGradients(*settings, shares)
+        memory = session.comm.memory
+        if memory is not None and (self.offload is not None or memory.device < math.inf):
+            shares.count = gradients.count = count = DeviceBytes(session, shares, gradients, self.offload is None)
+            memory_watches.set((*memory_watches.get(), count.look))
+        if shares.units is not None:
+            shares.units.completed[0], shares.units.count = gradients.completed, shares.count
         return gradients
-
-
-def shares_of(session: Session) -> Shares:
-    """The session's partition, which is one into shares."""
-    assert isinstance(session.partition, Shares)
-    return session.partition

@@ -116,8 +116,10 @@ def joined(x: Array, comm: Communicator, axis: int) -> Array:
     """The ranks' arrays, concatenated along an axis."""
     if comm.size == 1:
         return x
-    shares = comm.all_gather(np.ascontiguousarray(kernels.to_numpy(x)))
-    return kernels.array_module(x).asarray(np.concatenate(shares, axis))
+    mine = kernels.to_numpy(x)
+    module = kernels.array_module(mine)
+    shares = comm.all_gather(module.ascontiguousarray(mine))
+    return kernels.array_module(x).asarray(module.concatenate(shares, axis))
 
 
 def reduce_scattered(x: Array, comm: Communicator, axis: int) -> Array:
@@ -129,14 +131,16 @@ def reduce_scattered(x: Array, comm: Communicator, axis: int) -> Array:
             f"{x.shape[axis]} numbers along axis {axis} of an array of shape {x.shape} cannot be divided by "
             f"{comm.size} ranks: use a multiple of {comm.size}"
         )
-    mine = comm.reduce_scatter(np.ascontiguousarray(np.moveaxis(_widened(x), axis, 0)))
-    return cast(kernels.array_module(x).asarray(np.ascontiguousarray(np.moveaxis(mine, 0, axis))), x.dtype)
+    whole = _widened(x)
+    module = kernels.array_module(whole)
+    mine = comm.reduce_scatter(module.ascontiguousarray(np.moveaxis(whole, axis, 0)))
+    return cast(kernels.array_module(x).asarray(module.ascontiguousarray(np.moveaxis(mine, 0, axis))), x.dtype)
 
 
 def _widened(x: Array) -> NDArray[Any]:
     """A copy for the sum: 16-bit numbers are added in float32 and rounded once."""
     mine = kernels.to_numpy(x)
-    return cast(mine, np.dtype(np.float32)) if is_sixteen_bit(mine.dtype) else np.array(mine)
+    return cast(mine, np.dtype(np.float32)) if is_sixteen_bit(mine.dtype) else mine.copy()
 
 
 def own_slice(x: Array, comm: Communicator, axis: int) -> Array:

@@ -54,7 +54,8 @@ def vocabulary_cross_entropy(logits: Any, labels: Any, comm: Communicator, ignor
     largest = all_reduced(z.max(axis=1), comm, "max", label=f"the largest of {count} logits of each rank")
     exponentials = module.exp(z - largest[:, None])
     sums = module.stack([exponentials.sum(axis=1), (z[rows, columns] - largest) * is_mine])
-    total, chosen = all_reduced(sums, comm)
+    both = all_reduced(sums, comm)
+    total, chosen = both[0], both[1]
     losses, samples = (module.log(total) - chosen) * counts, int(counts.sum())
 
     def vjp(g: Array, needs: Any) -> tuple[Array]:

@@ -140,6 +140,20 @@ TENSOR_PARALLELISM = {
     "    return products.summa(a, b, grid, a.shape[1] * pc, width).data",
 }
 
+MEMORY = {
+    "memory_and_traffic": "def memory_and_traffic(P, N, stage, is_mixed, r):\n"
+    "    from course.checks.memory import node_bytes\n"
+    "    return node_bytes.nbytes(P, N, stage, is_mixed, r), node_bytes.sent(P, N, stage, r)",
+    "shard_optimizer": "from minidl.parallel import Sharded\n"
+    "def shard_optimizer(comm, weights, gradients, state, update, max_norm):\n    return Sharded(stage=1), state",
+    "checkpoints": "from minidl.nn import segments\ndef checkpoints(sizes):\n"
+    "    return [one.start for one in segments.equal(len(sizes), 2)]",
+    "recomputed_gradients": "def recomputed_gradients(forward, backward, n, keep, x):\n"
+    "    import minidl\n    return minidl.recomputation.checkpoint(lambda x: forward(0, x), x), []",
+    "fetch_schedule": "def fetch_schedule(n, size, room):\n"
+    "    from course.checks.memory import unit_schedules\n    return unit_schedules.best(n, room // size)",
+}
+
 AVERAGING = {
     "elastic": "from minidl import parallel\n"
     "def elastic(comm, x, centre, gradient, lr, alpha, period, steps):\n"
@@ -173,7 +187,7 @@ SAYS = (
         *exhaustively(("08_large_minibatches", LARGE_MINIBATCHES), ("09_gradient_compression", GRADIENT_COMPRESSION)),
         *exhaustively(("07_averaging", AVERAGING)),
         *exhaustively(("10_tensor_parallelism", TENSOR_PARALLELISM), ("11_pipelines", PIPELINES)),
-        *exhaustively(("03_operators", OPERATORS)),
+        *exhaustively(("03_operators", OPERATORS), ("13_memory", MEMORY)),
     ],
 )
 def test_no_borrowed_answer_earns_a_point(name: str, answers: dict[str, str]) -> None:

@@ -95,6 +95,11 @@ cut                         ..........x... .o.
 deadlock                    .............. .o.
 weights_to_stash            .............. .o.
 bubble                      xxx.......x... .o.
+memory_and_traffic          ..........x... .o.
+shard_optimizer             xxxx.x.xxxx... oo.
+checkpoints                 .............. .o.
+recomputed_gradients        xxxx...xxxx.xx oo.
+fetch_schedule              ..........x... ...
 """
 
 MARKS = {name: "".join(marks) for name, *marks in map(str.split, TABLE.strip().splitlines())}

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from course.setup.bootstrap import ROOT
-from minidl import Tensor, cluster, data, nn, optim, parallel
+from minidl import Tensor, cluster, data, kernels, nn, optim, parallel
 from minidl import functional as F
 from minidl.cluster import cost
 from minidl.compress import DGC, ErrorFeedback, Threshold, TopK
@@ -415,3 +415,33 @@ def test_each_stage_has_its_own_parameters_only():
     first, second = (names[0] for names in train(job, Counting(2, 4), 2, on="simulation").recorded["names"])
     assert not set(first) & set(second)
     assert len(first) + len(second) == len(list(job.build_model().parameters()))
+
+
+# Chapter 13
+
+
+def test_the_formulas_of_selective_recomputation_differ_by_three_times_the_products_that_are_computed_again():
+    """Korthikanti et al. (2022), with one text of 2,048 positions and 51,200 words."""
+
+    def step_of(factor, s, h, blocks):
+        return 72 * s * blocks * h**2 * (1 + factor * s / h + 51200 / (12 * blocks * h))
+
+    for h, blocks, printed, right in ((12288, 96, "2.7 %", "0.9 %"), (20480, 105, "1.6 %", "0.5 %")):
+        step, *others = (step_of(factor, 2048, h, blocks) for factor in (1 / 6, 1 / 3, 2 / 9))
+        assert [f"{100 * (other / step - 1):.1f} %" for other in others] == [printed, right]
+        assert others[1] - step == pytest.approx(blocks * 4 * 2048**2 * h)
+
+
+def test_selective_recomputation_computes_two_products_again():
+    b, s, h, blocks = 2, 40, 64, 2
+    operations = []
+    for recompute in ("nothing", "selective"):
+        model = nn.models.GPT(n_layer=blocks, n_embd=h, n_head=2, block_size=s, vocab_size=9)
+        if recompute == "selective":
+            nn.checkpointing(model, "selective")
+        loss = model(np.arange(b * s).reshape(b, s) % 9).sum()
+        with kernels.counted() as work:
+            loss.backward()
+        operations.append(work.flops)
+    products = blocks * 4 * b * s**2 * h
+    assert products < operations[1] - operations[0] < 1.2 * products  # softmax comes on top

@@ -13,7 +13,17 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.text import Annotation
 
-from course.figures import buckets, core_timeline, machine_traffic, memory_bars, page, task_graph, ways_to_train
+from course.figures import (
+    buckets,
+    core_timeline,
+    gathered_units,
+    machine_traffic,
+    memory_bars,
+    page,
+    task_graph,
+    two_tiers,
+    ways_to_train,
+)
 from course.figures.decision_map import SIDE, draw
 from course.figures.greedy_schedule import Pieces, greedy_schedule
 from course.figures.histograms import Histogram, histograms
@@ -24,7 +34,7 @@ from course.figures.rank_grid import draw_broadcasts, draw_groups
 from course.figures.time_shares import time_shares
 from course.figures.waiting import Run, waiting
 from course.figures.who_has_what import coded, decoded, step_by_step, table
-from minidl.cluster import Phantom, launch
+from minidl.cluster import Memory, Phantom, Simulation, launch
 from minidl.mini import cluster
 from minidl.parallel import mixing
 from minidl.plots import style
@@ -65,6 +75,68 @@ def test_a_bucket_fills_until_its_all_reduce_starts_and_nothing_is_drawn_beyond_
     ends = [vertices[:, 0].max() for bars in axes.collections for vertices in (bars.get_paths()[0].vertices,)]
     assert drawn == {style.ACTIVITY["compute"].lower(), buckets.WAITING.lower(), style.ACTIVITY["send"].lower()}
     assert max(ends) == pytest.approx(7.0)
+
+
+def test_a_unit_has_weights_from_the_start_of_their_gathering_to_the_end_of_its_computation():
+    def step(comm):
+        def gathering():
+            return comm.all_gather(Phantom(1_000_000), async_op=True)
+
+        arriving = gathering()  # 0.8 ms and the latency
+        for unit, seconds in ((0, 3e-3), (1, 2e-3), (1, 4e-3), (0, 6e-3)):
+            arriving.wait()
+            arriving = gathering() if (unit, seconds) != (0, 6e-3) else None
+            comm.compute(seconds=seconds, label=f"unit {unit}")
+            if seconds > 3e-3:
+                comm.reduce_scatter(Phantom(2_000_000))
+
+    trace = launch(step, nodes=2, on="simulation", network="10gbe").trace
+    _, [axes] = style.new_figure(8.0, 2.0)
+    gathered_units.draw(axes, trace, units=2)
+    rows = [[] for _ in gathered_units.ROWS]
+    for text in axes.texts:
+        rows[int(text.get_position()[1])].append(text.get_text())
+    assert rows == [["0", "1", "1", "0"], ["0", "1", "1", "0"], ["1", "0"], []]
+    here = [bars.get_paths()[0].get_extents() for bars in axes.collections]
+    here = [box for box in here if box.y1 > 3]
+    latency = here[0].x1 - 0.8
+    assert 0 < latency < 0.1
+    assert [(box.x0 - latency, box.x1 - latency) for box in here][1:4] == [
+        pytest.approx(span) for span in ((0.8, 3.8), (3.8, 5.8), (5.8, 9.8))
+    ]
+    assert [round(box.height / gathered_units.BAR, 9) for box in here] == [0.5, 1.0, 1.0, 1.0, 0.5]
+
+
+def test_transfers_and_updates_of_a_host_are_drawn_in_rows_of_their_own():
+    def step(comm):
+        up, down = comm.split(0), comm.split(0)
+        arriving = up.background(lambda inside: inside.device.fetch(np.ones(700, np.float32)))  # 2.8 ms
+        comm.mark("forward")
+        comm.compute(seconds=0.0013)
+        arriving.wait()
+        comm.mark("backward")
+        comm.compute(seconds=0.0037)
+
+        def on_host(inside):
+            inside.device.send_back(np.ones(300, np.float32))
+            inside.mark("update")
+            with inside.device.on_host():
+                inside.compute(seconds=0.0007)
+
+        down.background(on_host).wait()
+
+    trace = launch(step, nodes=1, on=Simulation(memory=Memory(link=(0.0, 1e6)))).trace
+    spans = two_tiers.spans_of(trace, 0.0005, 0.0081)
+    assert sorted((kind, round(start * 1e4), round(stop * 1e4)) for kind, start, stop, _ in spans) == [
+        ("backward", 23, 60), ("fetch", 0, 23), ("forward", 0, 8), ("send back", 60, 72), ("update", 72, 76),
+    ]  # fmt: skip
+    _, [axes] = style.new_figure(8.0, 2.0)
+    two_tiers.draw(axes, spans)
+    boxes = [bars.get_paths()[0].get_extents() for bars in axes.collections]
+    assert [(round(box.x0, 1), round(box.x1, 1), int(box.y0)) for box in boxes] == [
+        (0, 0.8, 0), (2.3, 6.0, 0), (0, 2.3, 1), (6.0, 7.2, 2), (7.2, 7.6, 3),
+    ]  # fmt: skip
+    assert axes.get_xlabel() == "time (ms)"
 
 
 def test_bars_are_the_shares_in_percent():

@@ -263,3 +263,14 @@ def test_every_call_of_a_communicator_works_as_in_a_launch(student):
         np.testing.assert_equal(got, expected)
     assert seen.seconds == want.seconds
     assert seen.nbytes == [sum(traffic.nbytes for traffic in row.values()) for row in want.trace.ledger()]
+
+
+@pytest.mark.parametrize("p", [2, 4, 5])
+def test_lists_of_arrays_are_scattered_and_exchanged_on_any_number_of_ranks(student, p):
+    def program(comm: Communicator) -> list[Any]:
+        items = [np.arange(3.0) + 10 * comm.rank + i for i in range(comm.size)]
+        return [comm.scatter(items if comm.rank == 1 else None, src=1), comm.all_to_all(items)]
+
+    for rank, got in enumerate(student.on_ranks(program, [()] * p).results):
+        here = [np.arange(3.0) + 10 * source + rank for source in range(p)]
+        np.testing.assert_equal(got, [here[1], here])

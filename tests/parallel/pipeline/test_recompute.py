@@ -19,6 +19,7 @@ from tests.parallel.jobs import blobs, small_job
 from tests.parallel.pipeline.test_asynchronous import deep_model
 from tests.parallel.pipeline.test_pipeline import deep_gpt
 from tests.parallel.test_split_models import JOBS
+from tests.tiers import exhaustively
 
 
 def assert_same_bits(job: Job, strategy: Pipeline, nodes: int, on: Any = "simulation", recompute: Any = True) -> None:
@@ -38,7 +39,7 @@ def test_recomputation_changes_no_bit(job: str, kind: str):
     assert_same_bits(this, Pipeline(stages=2, micro_batches=4, schedule=kind), 2)
 
 
-@pytest.mark.parametrize(("kind", "cuts"), [("1f1b", (3,)), ("zb-h1", (3,)), ("interleaved", (2, 3, 4))])
+@pytest.mark.parametrize(("kind", "cuts"), [("interleaved", (2, 3, 4)), *exhaustively(("1f1b", (3,)), ("zb-h1", (3,)))])
 def test_selective_recomputation_runs_the_core_of_attention_twice_and_changes_no_bit(
     kind: str, cuts: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
 ):

@@ -13,6 +13,7 @@ from minidl.data import Dataset, Splits
 from minidl.parallel import Sharded, Synchronous
 from minidl.parallel.sharded.flat_group import FlatGroup
 from tests.parallel.jobs import blobs, momentum_sgd, normalized, small_job, two_groups, two_layers, weights
+from tests.tiers import exhaustively
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -202,21 +203,34 @@ def test_a_parameter_of_the_loss_is_trained():
 # ---- bytes ----
 
 
-@dataclass(frozen=True)
-class Measured(Sharded):
+def traced_bytes():
+    """The bytes of all arrays of the process, traced by tracemalloc."""
+    chosen = [tracemalloc.DomainFilter(True, np.lib.tracemalloc_domain)]
+    chosen += [tracemalloc.Filter(False, f"*/{name}/*") for name in ("numba", "numpy/ma")]  # their constants
+    return sum(trace.size for trace in tracemalloc.take_snapshot().filter_traces(chosen).traces)
+
+
+class Looking:
     """Records at each update the bytes of all arrays of the process, and those that the node has sent."""
 
     def gradients(self, session):
         def look():
-            chosen = [tracemalloc.DomainFilter(True, np.lib.tracemalloc_domain)]
-            chosen += [tracemalloc.Filter(False, f"*/{name}/*") for name in ("numba", "numpy/ma")]  # their constants
-            traces = tracemalloc.take_snapshot().filter_traces(chosen).traces
-            session.record("live", sum(trace.size for trace in traces))
+            session.record("live", traced_bytes())
             session.record("sent", session.comm.bytes_sent)
 
         gradients = super().gradients(session)
         session.optimizer.after_step.insert(0, look)  # before the gradients are dropped
         return gradients
+
+
+@dataclass(frozen=True)
+class Measured(Looking, Sharded):
+    """Sharded, measured."""
+
+
+@dataclass(frozen=True)
+class MeasuredSynchronous(Looking, Synchronous):
+    """Synchronous, measured."""
 
 
 def traced_model():
@@ -227,22 +241,34 @@ def traced_model():
 WEIGHTS = 5 * 300 + 300 + 300 * 301 + 301 + 301 * 250 + 250 + 250 * 3 + 3
 
 
+OF_STAGES = [(lambda s, n: 2 * s, 2), (lambda s, n: s + s / n, 2), (lambda s, n: 2 * s / n, 3)]
+"""Of weights and gradients, of s bytes each: what one of n nodes keeps; how often it sends a word for each weight."""
+
+
 @pytest.mark.parametrize(
-    ("stage", "kept", "sent"), [(1, lambda n: 8 + 8 / n, 2), (2, lambda n: 4 + 12 / n, 2), (3, lambda n: 16 / n, 3)]
+    ("stage", "precision"),
+    [
+        *((stage, "bfloat16") for stage in (1, 2, 3)),
+        *((stage, "float32") for stage in (0, 3)),
+        *exhaustively((1, "float32"), (2, "float32"), (0, "bfloat16"), *((stage, "float16") for stage in range(4))),
+    ],
 )
-def test_a_node_keeps_and_sends_the_bytes_of_the_formulas(stage, kept, sent):
-    nodes = 3
-    data = partial(blobs, dtype="float32")
-    job = small_job(model=traced_model, data=data, optimizer=optim.Adam, schedule=None, epochs=1)
+def test_a_node_keeps_and_sends_the_bytes_of_the_formulas(stage, precision):
+    word, state = (4, 8) if precision == "float32" else (2, 12)
+    nodes, settings = 3, {"overlap": True, "bucket_mb": 0.1}
+    strategy = Measured(stage=stage, **settings) if stage else MeasuredSynchronous(**settings, algorithm="ring")
+    of_words, sent = OF_STAGES[max(stage - 1, 0)]
+    kept = of_words(word, nodes) + (state / nodes if stage else state)
+    job = small_job(model=traced_model, optimizer=optim.Adam, schedule=None, epochs=1, precision=precision)
     try:
-        recorded = parallel.train(job, Measured(stage=stage, overlap=True, bucket_mb=0.1), nodes).recorded
+        recorded = parallel.train(job, strategy, nodes).recorded
     finally:
         tracemalloc.stop()  # in this process, which has built the model, too
     for rank in range(nodes):
-        assert max(recorded["live"][rank]) == pytest.approx(kept(nodes) * WEIGHTS, rel=0.02)  # 0.5 %: the samples
+        assert max(recorded["live"][rank]) == pytest.approx(kept * WEIGHTS, rel=0.02)  # 0.5 %: the samples
         steps = np.diff(recorded["sent"][rank])
-        flags = 2 * 8  # a byte for each of 8 parameters, all-reduced; chunks are whole numbers
-        assert np.abs(steps - sent * 4 * WEIGHTS * (nodes - 1) / nodes).max() <= flags + 4 * sent * 8
+        flags = 2 * 8 * 4  # for each of 8 parameters a byte, or a word, all-reduced; of float16, whether all are finite
+        assert np.abs(steps - sent * word * WEIGHTS * (nodes - 1) / nodes).max() <= flags + word * sent * 8
 
 
 def test_the_ranges_of_all_nodes_are_the_weights():

@@ -98,6 +98,7 @@ def test_the_layouts_of_alexnet_and_vgg_name_layers_that_they_have(kind):
             {"sequence": True},
             "slices are of positions or of samples: leave out sequence, or leave out sample_slices",
         ),
+        (nn.models.LeNet, {"spatial": "2x1"}, "spatial=2x1, or the samples: leave out spatial, or leave out sample_sl"),
         (nn.models.LeNet, {"sample_slices": 1}, "Hybrid: sample_slices must be True or False, got 1"),
         (partial(nn.models.LeNet, num_classes=7), {}, r"fc3 cannot be divided by 2 ranks: .* make it 8 wide, or"),
     ],

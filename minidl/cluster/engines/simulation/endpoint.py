@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextvars
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from threading import get_ident
 from typing import Any, NoReturn
 
@@ -45,6 +46,7 @@ class SimulatedEndpoint:
         self.rank = rank
         self.size = world.nodes
         self.network: Network | None = world.network
+        self.memory = world.memory
         self.counts = counts  # whether the work of kernels is counted and takes time
         self._program = program
         self._context = context
@@ -53,6 +55,7 @@ class SimulatedEndpoint:
         self._gamma = world.network.gamma if world.network else 0.0
         self._core = core
         self._core_is_taken_until = 0.0  # by the helpers
+        self._link_is_taken_until = [0.0, 0.0]  # to the host, and to the device
         self._lanes: dict[int, list[SimulatedHelper]] = {}
         self._failed: list[SimulatedHelper] = []
         self._are_abandoned = False  # whether the errors of helpers are dropped
@@ -239,6 +242,9 @@ class SimulatedEndpoint:
         if not seconds:
             return
         scheduler = self._scheduler
+        if scheduler.running.on_host:
+            scheduler.time += seconds / (self.memory.host if self.memory else 1.0)
+            return
         begin = max(scheduler.time, self._core_is_taken_until)
         scheduler.time = begin + seconds
         if scheduler.running.lane:
@@ -253,6 +259,25 @@ class SimulatedEndpoint:
             if work.flops or work.nbytes:
                 self._work(self._core.seconds(0.0, work.flops, work.nbytes))
         return self._scheduler.time
+
+    def transfer(self, nbytes: int, is_fetch: bool) -> float:
+        self.now()
+        assert self.memory is not None
+        begin = max(self._scheduler.time, self._link_is_taken_until[is_fetch])
+        self._scheduler.time = self._link_is_taken_until[is_fetch] = begin + self.memory.time(nbytes)
+        self._scheduler.turn()
+        return begin
+
+    @contextmanager
+    def on_host(self) -> Iterator[None]:
+        self.clock()
+        task = self._scheduler.running
+        task.on_host = True
+        try:
+            yield
+            self.now()
+        finally:
+            task.on_host = False
 
     def now(self) -> float:
         self.clock()

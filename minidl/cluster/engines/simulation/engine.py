@@ -16,6 +16,7 @@ import cloudpickle
 from minidl import kernels
 from minidl.arguments import one_of
 from minidl.cluster.comm import Communicator
+from minidl.cluster.cost.memory import Memory
 from minidl.cluster.cost.network import Network
 from minidl.cluster.diagnosis.errors import CommTimeout, RankFailed
 from minidl.cluster.engines.pickled import loaded_result, pickled_program
@@ -46,6 +47,7 @@ class Simulation:
                   endless rank where `launch` is not called in the main thread; a crash of the interpreter does no harm
         batched   compute a collective of many ranks at once, where that gives the same as message by message (same
                   times, results, events, counts and errors, much sooner); False: never
+        memory    two tiers of memory in every node, as a `cluster.Memory`; None: one memory without limit
         trace     "full", or "ledger" for messages, bytes and shares without events (faster, and without limit)
 
     Ranks take turns on a virtual clock (see `scheduler.py`). Every run is the same to the last bit, even if a program
@@ -65,11 +67,14 @@ class Simulation:
     isolated: bool = False
     trace: str = "full"
     batched: bool = True
+    memory: Memory | None = None
 
     def __post_init__(self) -> None:
         Network.of(self.network)
         if self.node is not None and not isinstance(self.node, Node):
             raise TypeError(f"node must be a cluster.Node, got {type(self.node).__name__}")
+        if self.memory is not None and not isinstance(self.memory, Memory):
+            raise TypeError(f"memory must be a cluster.Memory, got {type(self.memory).__name__}")
         one_of("trace", self.trace, ("full", "ledger"))
 
     def run(self, program: Program, args: tuple[Any, ...], terms: LaunchTerms) -> Run:
@@ -95,7 +100,7 @@ class Simulation:
         ends_at = float("inf") if terms.deadline is None else began + terms.deadline
         packed = pickled_program(program, args)
         with routed() as stdout, rare_collections:
-            world = SimulatedWorld(terms, self.batched, ends_at, contextvars.copy_context().run, stdout)
+            world = SimulatedWorld(terms, self.memory, self.batched, ends_at, contextvars.copy_context().run, stdout)
             events = min(EVENTS_OF_A_RANK, EVENTS_OF_A_RUN // terms.nodes) if self.trace == "full" else 0
             ranks = [SimulatedRank(number, world, self.node, events, kernels.active()) for number in range(terms.nodes)]
             try:

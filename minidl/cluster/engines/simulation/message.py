@@ -42,7 +42,7 @@ class Send(Awaited):
         self.is_copy = must_copy
         if type(payload) is np.memmap:
             payload = np.asarray(payload)
-        if type(payload) is ndarray and payload.dtype.kind in wire.PLAIN_KINDS:
+        if type(payload) is ndarray and wire.is_plain(payload.dtype):
             self.form = ARRAY
             self.nbytes = payload.nbytes
             self.content: Any = payload.copy() if must_copy else payload

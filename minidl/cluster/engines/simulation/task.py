@@ -25,6 +25,7 @@ class SimulatedTask:
     works_until  the operation that ends this work early
     debt         seconds that this work takes longer, because helpers have used the core
     error        to be raised at its next turn
+    on_host      its work is done by the host
     """
 
     rank: int
@@ -42,6 +43,7 @@ class SimulatedTask:
     works_until: Pending | None = None
     debt: float = 0.0
     error: BaseException | None = None
+    on_host: bool = False
 
     def __post_init__(self) -> None:
         self.order = self.rank << 32 | self.lane

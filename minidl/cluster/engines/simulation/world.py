@@ -11,6 +11,7 @@ import cloudpickle
 import numpy as np
 from greenlet import getcurrent  # type: ignore[import-untyped]
 
+from minidl.cluster.cost.memory import Memory
 from minidl.cluster.cost.network import Network
 from minidl.cluster.diagnosis.errors import (
     ClusterError,
@@ -48,6 +49,7 @@ def _all_arrives(terms: LaunchTerms) -> bool:
 class SimulatedWorld:
     """The clock, the network, the fingerprints of collectives, and which ranks have ended. It directs the scheduler.
 
+    memory        two tiers in every node, or None
     ends_at       the deadline, by time.monotonic()
     batched       whether collectives of many ranks are played at once, where the outcome is the same
     call_outside  calls a function in the launcher's context, outside of all ranks
@@ -55,11 +57,18 @@ class SimulatedWorld:
     """
 
     def __init__(
-        self, terms: LaunchTerms, batched: bool, ends_at: float, call_outside: Callable[..., None], stdout: TextIO
+        self,
+        terms: LaunchTerms,
+        memory: Memory | None,
+        batched: bool,
+        ends_at: float,
+        call_outside: Callable[..., None],
+        stdout: TextIO,
     ) -> None:
         self.terms = terms
         self.nodes = terms.nodes
         self.network = terms.network
+        self.memory = memory
         self.transport = transport_over(terms.network, terms.nodes)
         self.scheduler = Scheduler(self.transport, terms.timeout, ends_at, self, self.deliver, stdout)
         self.unmatched = [Unmatched() for _ in range(terms.nodes)]

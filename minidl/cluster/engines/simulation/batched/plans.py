@@ -12,7 +12,7 @@ from minidl.cluster.channel import REDUCE
 from minidl.cluster.collectives import rounds
 from minidl.cluster.collectives.partition import split
 from minidl.cluster.collectives.rounds import Integers
-from minidl.cluster.engines.payload import PLAIN_KINDS, encode
+from minidl.cluster.engines.payload import encode, is_plain
 from minidl.cluster.engines.simulation.batched.clocks import Timed, timed
 from minidl.cluster.engines.simulation.batched.values import all_reduced
 from minidl.cluster.phantom import Phantom
@@ -48,7 +48,7 @@ class OnLeaving(Sequence[Any]):
 
 def is_array(x: Any) -> bool:
     """Whether x is an array of numbers or a Phantom: the bytes of its message are known."""
-    return type(x) is Phantom or (type(x) is np.ndarray and x.dtype.kind in PLAIN_KINDS)
+    return type(x) is Phantom or (type(x) is np.ndarray and is_plain(x.dtype))
 
 
 def are_arrays(items: Sequence[Any]) -> bool:

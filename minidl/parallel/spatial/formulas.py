@@ -1,4 +1,4 @@
-"""Spatial parallelism: how many image rows a convolution needs from neighbouring ranks when the rows are sharded.
+"""How many image rows a convolution needs from neighbouring ranks when the rows are divided among them.
 
 References
     Dryden et al., Improving Strong-Scaling of CNN Training by Exploiting Finer-Grained Parallelism (arXiv:1903.06681),

@@ -1,0 +1,14 @@
+"""What a node holds while it trains, by component and layer.
+
+live         the memory of each rank of a run, from the arrays that are alive
+reached      which these are, and what they are for
+predicted    the memory of each rank from shapes alone, before anything is allocated
+steps        what each stage of a model keeps for backward, counted without contents
+node_memory  the record: bytes by component and layer
+"""
+
+from minidl.parallel.memory.live import live
+from minidl.parallel.memory.node_memory import COMPONENTS, NodeMemory, Part
+from minidl.parallel.memory.predicted import predicted
+
+__all__ = ["COMPONENTS", "NodeMemory", "Part", "live", "predicted"]

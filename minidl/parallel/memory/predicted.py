@@ -1,0 +1,392 @@
+"""predicted: what fills the memory of each rank while it trains, from shapes alone, before anything is allocated."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from itertools import accumulate, chain
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from minidl.arguments import one_of, whole_number
+from minidl.cluster.collectives.partition import split
+from minidl.nn import Module, Parameter
+from minidl.nn.checkpointing import checkpointing
+from minidl.parallel.data_parallel.serial import Serial
+from minidl.parallel.data_parallel.synchronous import Synchronous
+from minidl.parallel.job import Job
+from minidl.parallel.memory import steps
+from minidl.parallel.memory.node_memory import NodeMemory, Part
+from minidl.parallel.memory.steps import Alone, Kept, Step
+from minidl.parallel.pipeline.action import Action
+from minidl.parallel.pipeline.pipeline import Pipeline
+from minidl.parallel.run.learner import shards_of
+from minidl.parallel.sharded.scattered_gradients import IN_FLIGHT
+from minidl.parallel.sharded.sharded import Sharded
+from minidl.parallel.sharded.units import GroupSpec, places_of
+from minidl.parallel.strategy import Strategy, check_strategy
+from minidl.parallel.tensor.hybrid import Hybrid
+
+LOSS, MESSAGES, GATHERED, DEFERRED = "loss", "messages", "gathered weights", "deferred weight gradients"
+"""Names of what belongs to no stage of the model."""
+
+
+MOMENTS = ("forward", "backward", "update")
+
+
+def predicted(
+    job: Job, strategy: Strategy | None = None, nodes: int = 1, moment: str | None = None
+) -> list[NodeMemory]:
+    """The memory of each rank at its peak within a step, by component and by stage of the model; nothing is allocated.
+
+    Parameters
+        job       what to train: its model, optimizer, loss, batch size, and one sample of its data are read
+        strategy  Serial (the default), Synchronous, Sharded, Pipeline or Hybrid
+        nodes     as for `train`
+        moment    one of those below, of which the largest is returned; None: the largest of all
+
+    Returns a NodeMemory for each rank. Ranks that differ in "dp" or "tp" alone have the same one: that of the first,
+    whose shares are the longest.
+
+    The model is executed with arrays without contents, stage by stage, so that what forward keeps is counted. The
+    optimizer makes its state for one number of each parameter. Gradients, buckets and gathered weights follow from the
+    schedule of the strategy. The peak is the largest of these moments of a step after the first:
+
+        "forward"   at the end of a forward pass
+        "backward"  after the backward pass of a stage: activations of the stages before it, gradients from it on
+        "update"    when the optimizer has the gradients: what ZeRO's formulas count
+
+    Minibatches, and what an operation needs only while it computes, do not count. `overlap=None` counts as True, as
+    where there is a network.
+
+    Raises
+        TypeError     a strategy is expected
+        ValueError    the strategy cannot train the job, or is none of the above
+        RuntimeError  a layer or the loss reads the numbers that it has computed, to decide by them
+
+    >>> from minidl import data, nn, optim, parallel
+    >>> job = parallel.Job(lambda: nn.models.MLP(64, 300, 10), data.digits, optim.Adam)
+    >>> predicted(job)[0]
+    NodeMemory(360,160 bytes in backward; weights: 90,040, gradients: 90,040, optimizer: 180,080)
+    """
+    strategy = Serial() if strategy is None else strategy
+    if moment is not None:
+        one_of("predicted: moment", moment, MOMENTS)
+    nodes = whole_number("predicted: nodes", nodes, at_least=1)
+    _check_known(strategy)
+    with ExitStack() as stack:
+        job = steps.emptied(job, stack)
+        strategy.check(job, nodes)
+        strategy = strategy.prepared(job, nodes)
+        plan, model = strategy.plan(job, nodes), job.build_model()
+        of_stage = [rank.peak(moment) for rank in _ranks(job, strategy, model, plan.dp)]
+    return [of_stage[plan.coordinates(rank)["pp"]] for rank in range(nodes)]
+
+
+def _check_known(strategy: Strategy) -> None:
+    """Raise TypeError or ValueError unless the memory of this strategy can be predicted."""
+    check_strategy("predicted: strategy", strategy)
+    kind = type(strategy)
+    if kind not in (Serial, Synchronous, Sharded, Pipeline, Hybrid):
+        raise ValueError(f"predicted knows Serial, Synchronous, Sharded, Pipeline and Hybrid, not {kind.__name__}")
+    if isinstance(strategy, Serial) and strategy.shards > 1:
+        raise ValueError("predicted does not know how Serial adds up the gradients of shards: leave out shards")
+    if isinstance(strategy, Synchronous) and strategy.compressor is not None:
+        raise ValueError("predicted does not know what a compressor keeps: leave out compressor")
+    if isinstance(strategy, Sharded) and strategy.offload is not None:
+        raise ValueError("predicted does not know what a host keeps for its device: leave out offload")
+    if isinstance(strategy, Hybrid) and strategy._tiles > 1:
+        raise ValueError(
+            "predicted does not know what tiles and their halos take: leave out spatial, or measure a run with "
+            "parallel.memory.live"
+        )
+    if isinstance(strategy, Pipeline) and strategy.made_schedule().is_asynchronous:
+        raise ValueError(
+            "predicted counts one version of the weights, but the stages of an asynchronous pipeline keep several: "
+            "choose another schedule, such as 1f1b"
+        )
+    if isinstance(strategy, Pipeline) and strategy.cuts == "seconds" and strategy.made_schedule().chunks > 1:
+        raise ValueError('predicted computes nothing, so it measures no seconds: use cuts="flops", or give the cuts')
+
+
+def _samples(job: Job, replicas: int, micro_batches: int) -> list[int]:
+    """The samples of each micro-batch of the first replica, whose share of a minibatch is the largest."""
+    share = len(range(0, min(job.batch_size, len(job.build_data().train)), replicas))
+    return [len(range(i, share, micro_batches)) for i in reversed(range(micro_batches))]
+
+
+def _ranks(job: Job, strategy: Strategy, model: Module, replicas: int) -> Iterator[_Rank]:
+    """One rank of each stage of the pipeline; one, if there is none."""
+    stages, of_shard, defer = 1, None, False
+    if isinstance(strategy, Pipeline):
+        made = strategy.made_schedule()
+        stages, count, places = made.stages, made.micro_batches, [made.place(chunk) for chunk in range(made.chunks)]
+        actions = [list(made.actions(stage)) for stage in range(stages)]
+        defer = any(action.kind == "I" for action in actions[0])
+        if isinstance(strategy, Hybrid) and strategy.tp > 1:
+            strategy._split(job, model, Alone(0, strategy.tp))
+        if strategy.recompute == "selective":
+            checkpointing(model, "selective")
+        stand_in: Any = SimpleNamespace(job=job, model=model, mesh={"tp": Alone(0, getattr(strategy, "tp", 1))})
+        of_shard = strategy.loss(stand_in)
+        by_unit = _sharing(strategy) == 3
+        chunks = [
+            steps.chunk(model, stages, number == made.chunks - 1, by_unit)
+            for number, stages in enumerate(strategy.chunks(model))
+        ]
+    else:
+        count = strategy.micro_batches if isinstance(strategy, Serial) else strategy.accumulate  # type: ignore[attr-defined]
+        chunks = [steps.whole(model, is_unit_by_unit=_sharing(strategy) == 3)]
+        places, actions = [0], [[Action(kind, i, 0) for i in range(count) for kind in "FB"]]
+    samples = _samples(job, replicas, count)
+    kept = {size: steps.kept(chunks, job, size, of_shard, places, defer) for size in {*samples} - {0}}
+    state = _state(job, model)
+    for stage in range(stages):
+        mine = {chunk: chunks[chunk] for chunk, place in enumerate(places) if place == stage}
+        specs = strategy.shared_groups(model) if isinstance(strategy, Sharded) else []
+        specs = strategy.shared_groups(model, stage) if isinstance(strategy, Hybrid) else specs
+        yield _Rank(strategy, replicas, specs, mine, kept, samples, actions[stage], state)
+
+
+def _sharing(strategy: Strategy) -> int:
+    """What the replicas share out: 0 nothing, 1 the optimizer's state, 2 gradients too, 3 weights too."""
+    return strategy.stage if isinstance(strategy, Sharded) else getattr(strategy, "shard", None) or 0
+
+
+def _state(job: Job, model: Module) -> dict[Any, int]:
+    """For each parameter that is trained, the bytes of the optimizer's state for one of its numbers.
+
+    The optimizer makes a step with a parameter of one number in the place of each.
+    """
+    trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    single = {parameter: Parameter(np.zeros((1,) * parameter.ndim, parameter.dtype)) for parameter in trained}
+    for one in single.values():
+        one.grad = np.zeros(one.shape, one.dtype)
+    optimizer = job.build_optimizer(model)
+    for group in optimizer.param_groups:
+        group["params"] = [single[parameter] for parameter in group["params"] if parameter in single]
+    optimizer.step()
+    return {
+        parameter: sum(array.nbytes for array in optimizer.state.get(one, {}).values() if np.shape(array) == one.shape)
+        for parameter, one in single.items()
+    }
+
+
+_OfChunk = tuple[int, Sequence[int]]
+"""A chunk, and bytes of its steps."""
+
+
+class _Moment(NamedTuple):
+    """What there is at one moment: bytes of the steps of some chunks, and what belongs to no step."""
+
+    name: str
+    activations: list[_OfChunk]
+    gradients: list[_OfChunk]
+    others: list[Part]
+
+    @property
+    def total(self) -> int:
+        of_steps = sum(sum(numbers) for _, numbers in (*self.activations, *self.gradients))
+        return of_steps + sum(part.nbytes for part in self.others)
+
+
+class _Share(NamedTuple):
+    """What a bucket has of the gradients of a chunk's step, in bytes: all, and what this rank owns of the sum."""
+
+    chunk: int
+    step: int
+    whole: int
+    own: int
+
+
+class _Rank:
+    """A rank of one stage: what its steps have, and what there is at each moment of a minibatch.
+
+    Parameters
+        strategy  how to train
+        replicas  their number
+        specs     of the groups that they share out
+        steps     of this rank's chunks, by the numbers of these
+        kept      by the samples of a micro-batch, what each chunk of the model keeps of it
+        samples   of each micro-batch
+        actions   what the rank does in a minibatch
+        state     bytes of the optimizer for one number of each parameter
+    """
+
+    def __init__(
+        self,
+        strategy: Strategy,
+        replicas: int,
+        specs: Sequence[GroupSpec],
+        steps: Mapping[int, Sequence[Step]],
+        kept: Mapping[int, Sequence[Kept]],
+        samples: Sequence[int],
+        actions: Sequence[Action],
+        state: Mapping[Any, int],
+    ) -> None:
+        self._steps, self._kept, self._samples = steps, kept, samples
+        self._actions = [action for action in actions if action.kind != "U" and samples[action.micro_batch]]
+        self._last = {action.chunk: action for action in self._actions if action.kind in "BW"}
+        self._recomputes = isinstance(strategy, Pipeline) and strategy.recompute in (True, "full")
+        self._sharing, self._overlaps = _sharing(strategy), getattr(strategy, "overlap", None) is not False
+        first: dict[Any, tuple[int, int]] = {}  # the chunk and step that a tensor belongs to
+        for chunk, of_chunk in steps.items():
+            for i, step in enumerate(of_chunk):
+                first = dict.fromkeys(step.tensors(), (chunk, i)) | first
+        own = {p: count for spec in specs for p, count in _owned(spec.parameters, replicas).items()}
+        self._fixed: list[Part] = []
+        self._gradients = {chunk: [0] * (len(of_chunk) + 1) for chunk, of_chunk in steps.items()}  # the loss has none
+        self._largest = dict.fromkeys(steps, 0)  # gradient of a parameter
+        for tensor, (chunk, i) in first.items():
+            name, numbers = steps[chunk][i].name, own.get(tensor, tensor.size)
+            weights = (numbers if self._sharing == 3 else tensor.size) * tensor.dtype.itemsize
+            self._fixed += [Part(name, "weights", weights), Part(name, "optimizer", numbers * state.get(tensor, 0))]
+            gradient = tensor.data.nbytes if tensor in state else 0
+            self._gradients[chunk][i] += gradient
+            self._largest[chunk] = max(self._largest[chunk], gradient)
+        self._buckets = [
+            [_Share(*first[p], p.data.nbytes, own[p] * p.dtype.itemsize) for p in spec.parameters]
+            for spec in specs
+            if spec.parameters[0] in state
+        ]
+        self._unit_of: dict[int, list[int]] = {}  # of each step of a chunk, and of the loss
+        self._units: list[int] = []  # the weights of each unit
+        for chunk, of_chunk in steps.items() if self._sharing == 3 else ():
+            ends = accumulate((step.is_end for step in of_chunk[:-1]), initial=len(self._units))
+            self._unit_of[chunk] = [*ends]
+            self._units += [0] * (self._unit_of[chunk][-1] + 1 - len(self._units))
+            self._unit_of[chunk].append(len(self._units) - 1)
+        for spec in specs if self._units else ():
+            for unit in spec.users:
+                self._units[unit] += sum(p.data.nbytes for p in spec.parameters)
+        self._memory = places_of(specs)[0] if self._units else 0
+
+    def peak(self, name: str | None) -> NodeMemory:
+        """What there is when there is most, of the moments of that name."""
+        most = max((each for each in self._moments() if name in (None, each.name)), key=lambda each: each.total)
+        parts = [*self._fixed, *most.others]
+        for component, listed in (("gradients", most.gradients), ("activations", most.activations)):
+            for chunk, numbers in listed:
+                names = [*(step.name for step in self._steps[chunk]), LOSS]
+                parts += [Part(name, component, nbytes) for name, nbytes in zip(names, numbers, strict=False)]
+        return NodeMemory(parts, most.name)
+
+    def _moments(self) -> Iterator[_Moment]:
+        """What there is after each forward pass and after each step of a backward pass, and at the update."""
+        alive: dict[tuple[int, int], list[_OfChunk]] = {}  # by micro-batch and chunk
+        deferred: dict[tuple[int, int], int] = {}
+        gradients: dict[int, Sequence[int]] = {}  # by chunk, from earlier micro-batches
+        seen = set()  # a long minibatch comes back to the same state again and again
+        for action, after in zip(self._actions, [*self._actions[1:], None], strict=True):
+            chunk, size, key = action.chunk, self._samples[action.micro_batch], (action.micro_batch, action.chunk)
+            kept, is_last = self._kept[size][chunk], action == self._last.get(chunk)
+            alive.pop(key, None)
+            received: _OfChunk = chunk, [kept.received]
+            others = [*chain(*alive.values()), received]
+            rest = [Part(DEFERRED, "activations", sum(deferred.values()))]
+            counted = sorted((self._samples[micro_batch], of) for micro_batch, of in alive)
+            following = after and (after.kind, after.chunk)
+            state = action.kind, chunk, size, is_last, following, *counted, *rest, *gradients
+            if state not in seen and action.kind == "F":
+                for i in range(len(kept.steps)) if self._sharing == 3 else [len(kept.steps) - 1]:
+                    now = [*others, (chunk, kept.steps[: i + 1])]
+                    yield _Moment("forward", now, [*gradients.items()], rest + self._gathered(chunk, i, +1, after))
+            before = gradients.get(chunk)
+            if state not in seen and action.kind in "BI":
+                of_others = [each for each in gradients.items() if each[0] != chunk]
+                for now, mine, buffers in self._backward(chunk, kept, before, is_last, after):
+                    yield _Moment("backward", others + now, [*of_others, (chunk, mine)], rest + buffers)
+            if state not in seen and action.kind in "IW":  # at the end of I; when W adds its largest gradient
+                left = Part(DEFERRED, "activations", kept.deferred if action.kind == "I" else 0)
+                new = [(chunk, [self._largest[chunk]])] if action.kind == "W" else []
+                messages = Part(MESSAGES, "buffers", kept.input + sum(kept.outputs.values()) if left.nbytes else 0)
+                yield _Moment("backward", others, [*gradients.items(), *new], [*rest, left, messages])
+            seen.add(state)
+            if action.kind == "F":
+                alive[key] = [(chunk, [kept.input])] if self._recomputes else [received, (chunk, kept.steps)]
+            elif action.kind == "I":
+                deferred[key] = kept.deferred
+            else:
+                deferred.pop(key, None)
+                gradients[chunk] = self._own(chunk) if is_last else self._gradients[chunk]
+        yield _Moment("update", [], [*gradients.items()], [])
+
+    def _backward(
+        self, chunk: int, kept: Kept, before: Sequence[int] | None, is_last: bool, after: Action | None
+    ) -> Iterator[tuple[list[_OfChunk], list[int], list[Part]]]:
+        """What a chunk has after each step of its backward pass: activations, gradients, and buffers.
+
+        before: its gradients from earlier micro-batches
+        """
+        last = len(self._steps[chunk]) - 1
+        for i in reversed(range(last + 3)):
+            now: list[_OfChunk] = [(chunk, kept.steps[:i])]
+            buffers = self._gathered(chunk, min(i, last + 1), -1, after)
+            end = next((end for end in kept.outputs if end >= min(i, last)), None)
+            if end is not None:  # backward holds the output of a graph, and the gradient of that
+                now.append((chunk, [kept.outputs[end] * (i <= end)]))
+                buffers.append(Part(MESSAGES, "buffers", kept.outputs[end]))
+            if i == 0 or (i <= last and i - 1 in kept.outputs):  # ... and the gradient of its input
+                buffers.append(Part(MESSAGES, "buffers", kept.outputs.get(i - 1, kept.input)))
+            if i in kept.again:
+                again = [*now, (chunk, [0] * i + [kept.again[i]])]
+                yield again, self._computed(chunk, i + 1, before, is_last, is_between=True), buffers
+            yield now, self._computed(chunk, i, before, is_last), buffers
+
+    def _own(self, chunk: int) -> Sequence[int]:
+        """The gradients of a chunk's steps that the rank keeps for the update."""
+        numbers = [*self._gradients[chunk]]
+        for share in chain(*self._buckets) if self._sharing >= 2 else ():
+            if share.chunk == chunk:
+                numbers[share.step] += share.own - share.whole
+        return numbers
+
+    def _computed(
+        self, chunk: int, step: int, before: Sequence[int] | None, is_last: bool, is_between: bool = False
+    ) -> list[int]:
+        """Gradients when backward has come down to this step, with those from earlier micro-batches.
+
+        In the last micro-batch buckets are scattered as soon as they are complete. The order within a step is unknown:
+        of the buckets that it completes, one may have waited for it, and the largest one may be on its way.
+        """
+        whole = self._gradients[chunk]
+        numbers = [0] * step + whole[step:] if before is None else [*before]
+        if not is_last or not self._sharing:
+            return numbers
+        buckets = [bucket for bucket in self._buckets if bucket[0].chunk == chunk]
+        done = [bucket for bucket in buckets if all(share.step >= step for share in bucket)]
+        here = [bucket for bucket in done if any(share.step == step for share in bucket) and not is_between]
+        travelling = done[-IN_FLIGHT:] if self._overlaps else []
+        if self._sharing == 1:  # the sums that have come
+            for share in chain(*(travelling or done[-IN_FLIGHT:-1])):
+                numbers[share.step] += share.own
+            return numbers
+        travelling += [bucket for bucket in here if any(share.step > step for share in bucket)][:1]
+        travelling += sorted(here, key=_size)[-1:]
+        for bucket in done:
+            for share in bucket if bucket not in travelling else ():
+                numbers[share.step] += share.own - share.whole
+        return numbers
+
+    def _gathered(self, chunk: int, step: int, towards: int, after: Action | None) -> list[Part]:
+        """The weights that stage 3 has gathered for this step, and those that travel for the unit after it."""
+        if self._sharing < 3:
+            return []
+        units, unit = self._unit_of[chunk], self._unit_of[chunk][step] + towards
+        if not units[0] <= unit <= units[-1]:  # the next action's first unit
+            unit = -1 if after is None else self._unit_of[after.chunk][0 if after.kind == "F" else -1]
+        travelling = self._units[unit] if self._overlaps and unit >= 0 else 0
+        return [Part(GATHERED, "buffers", self._memory + travelling)]
+
+
+def _size(bucket: Sequence[_Share]) -> int:
+    return sum(share.whole for share in bucket)
+
+
+def _owned(group: Sequence[Parameter], replicas: int) -> dict[Parameter, int]:
+    """How many numbers the first replica owns of each parameter of a group."""
+    own = split(range(sum(parameter.size for parameter in group)), replicas)[0]
+    shards = shards_of([parameter.shape for parameter in group], own.start, own.stop)
+    return {parameter: shard.stop - shard.start for parameter, shard in zip(group, shards, strict=True)}
