@@ -7,7 +7,8 @@
 # ## The question
 #
 # In 12a the machines divided the pixels of an image. How does that go in the layers of ResNet-50, from the first to the
-# last? Each of its four *stages* has convolutions of 3 x 3 pixels, and seven machines take slabs of rows:
+# last? Each of its four *stages* (`layer1` to `layer4`) has convolutions of 3 x 3 pixels, and seven machines take slabs
+# of rows:
 
 # %%
 from course.interaction import explore, guess, warm_up
@@ -83,7 +84,9 @@ table(
 # - **Stationary $y$** ($p_F = p$): an all-gather of $x$ gives each machine all channels. It computes its own filters,
 #   and they stay.
 # - **Stationary $w$** (in between): an all-gather of $x$ within a group of $p_F$ machines, then a reduce-scatter of $y$
-#   within a group of $p_C$. Both move, and only $w$ does not.
+#   within a group of $p_C$.
+#
+# The weights stay where they are in all three. The names say what else stays: $x$, $y$, or nothing.
 
 # %%
 guess_way = guess("4 machines, as many filters as channels: which way sends the fewest numbers?",
@@ -256,10 +259,13 @@ def biased(comm, groups):
     return with_bias(comm, groups, share, block(w, comm.rank, comm.size, groups), own)
 
 
-extra = np.concatenate(launched(biased, 4, nodes=8).results, axis=1) - whole[0]
-times = extra / bias[:, None, None]
-say(f"Everywhere in y, the bias counts between {times.min():.6f} and {times.max():.6f} times; your guess: "
-    f"{guess_bias.against(round(times.mean(), 6))}.")  # fmt: skip
+counts = {}
+for groups in (4, 1):
+    extra = np.concatenate(launched(biased, groups, nodes=8).results, axis=1) - whole[0]
+    counts[groups] = extra / bias[:, None, None]
+say("; ".join(f"{groups} groups of channels: y contains the bias {count.min():.6f} to {count.max():.6f} times"
+              for groups, count in counts.items())
+    + f". Your guess: {guess_bias.against(round(counts[4].mean(), 6))}.")  # fmt: skip
 
 # %% [markdown]
 # Once for each machine whose terms are added up, which are the $p_C$ machines of a group. With one group of channels
@@ -397,7 +403,7 @@ first = next((int(name[5]) for name, grid in fastest(1024, 256).grids.items()
 say(f"Your guess: {guess_stage.against(first)}.")
 
 # %% [markdown]
-# Is the mixture worth it? With 256 images, data parallelism ends at 256 machines. Four times as many take:
+# Is the mixture worth it? With 256 images, data parallelism ends at 256 machines. What do four times as many gain?
 
 # %% source_hidden=true
 rows, alone = [], fastest(256, 256, kind="samples", skip="fc").seconds
@@ -454,11 +460,11 @@ say(f"Constants of the model: {GPUS.rank.flops_per_s / 1e12:.1f} Tflop/s, {GPUS.
 # %% [markdown]
 # The columns do not agree, and should not be expected to. Our 256 shares are an assumption. Real GPUs do not reach the
 # data sheet's speed on small shares, and real programs hide all-reduces behind backward, so that dividing weights saves
-# less. The model is for choosing: it ranks divisions, it does not predict factors.
+# less. The model compares divisions under its assumptions. It does not predict factors.
 #
 # ## One weird trick
 #
-# AlexNet (2012) ends in three huge linear layers. Krizhevsky (2014, arXiv:1404.5997) divided its convolutions by
+# AlexNet (2012) ends in three large linear layers. Krizhevsky (2014, arXiv:1404.5997) divided its convolutions by
 # samples, and its linear layers by features, as in 10a. In between, an all-gather brings everybody the features of all
 # samples. Compare this mixture of two kinds with each of them alone:
 
@@ -514,9 +520,9 @@ table(["LeNet on 2 machines", "weights off one machine's", "numbers that machine
 # %% [markdown]
 # ## The answer
 #
-# Cut each layer in the dimension that leaves the least to send: samples as long as there are enough of them, then
-# pixels where images are large and weights few, and channels and filters where images are small and weights many; the
-# numbers of each division can be counted before the run, so a program can choose.
+# Cut each layer where the cut leaves least to send: early layers, with many pixels and few weights, by samples, and by
+# pixels once the samples run out; late layers, with few pixels and many weights, also by channels and filters. All of
+# it can be counted before the run, so a program can choose.
 #
 # **Chapter 12 in a sentence**: several machines look at one image by each computing a tile of it or some of its
 # channels, and the halos, all-gathers and reduce-scatters between them make the result one machine's.
@@ -529,8 +535,8 @@ table(["LeNet on 2 machines", "weights off one machine's", "numbers that machine
 #
 # **Three questions to argue about**
 #
-# 1. Stationary $w$ sends least if there are as many filters as channels. Why do the three have the same memory for
-#    weights, but not for activations?
+# 1. Four machines with as many filters as channels send least with stationary $w$. The three ways need the same memory
+#    for weights. Do they for activations?
 # 2. A convolution of 1 x 1 pixels has no halo. Why does the model still not divide all of them by pixels?
 # 3. The trick divides linear layers by features. For how many images would samples be the better choice there too?
 #
