@@ -3,6 +3,7 @@
 From top to bottom; a file imports only from lines below its own:
 
     comparison     runs a job by several strategies, on several networks, with several seeds
+    memory         what fills a node's memory: predicted from shapes, or measured on a run
     train          runs a job by a strategy on an engine
     launches       launches a run's ranks, again when nodes have died
     data_parallel  replicas that apply the same update in every step: Serial, Synchronous, SufficientFactors
@@ -23,7 +24,7 @@ From top to bottom; a file imports only from lines below its own:
     mean_loss      what a mean loss counts: padding, class weights
 """
 
-from minidl.parallel import convolution_grids, pipeline, products, spatial, tensor
+from minidl.parallel import convolution_grids, memory, pipeline, products, spatial, tensor
 from minidl.parallel.averaging import mixing
 from minidl.parallel.averaging.elastic_averaging import ElasticAveraging
 from minidl.parallel.averaging.ensemble import Ensemble
@@ -106,6 +107,7 @@ __all__ = [
     "compare",
     "convolution_grids",
     "learning_speed",
+    "memory",
     "micro_batches",
     "mixing",
     "noise_scale",

@@ -126,6 +126,11 @@ class Job:
         """The batch size of the epoch that has the smallest minibatches."""
         return min(self._batch_sizes)
 
+    @property
+    def largest_batch(self) -> int:
+        """The batch size of the epoch that has the largest minibatches."""
+        return max(self._batch_sizes)
+
     def check_labels(self) -> None:
         """Raise ValueError for labels that do not go with the job's shards, or with its loss."""
         if self.shards != "by_label" and counts_of(self.loss) is not len:
@@ -235,12 +240,19 @@ def _with_own_layers(model: Callable[[], Module]) -> Callable[[], Module]:
     return copied
 
 
+def check_job(given: object) -> None:
+    """Raise TypeError unless this is a Job."""
+    if not isinstance(given, Job):
+        raise TypeError(f"job must be a parallel.Job, got {given!r}: make one")
+
+
 def built_once(job: Job) -> Job:
     """Return the same job, whose `build_...` methods keep what they build: called again, they return the same object.
 
     It is for one process: the checks before a run and the evaluation after it share data, model and optimizer. What
     they write into the model changes no layer that was made outside its function.
     """
+    check_job(job)
     once = copy.copy(job)
     if not isinstance(job.model, Module):
         object.__setattr__(once, "model", _with_own_layers(job.model))

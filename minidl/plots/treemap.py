@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
+from minidl.arguments import one_of, real_number
 from minidl.plots import style
 
 if TYPE_CHECKING:
@@ -46,11 +48,16 @@ def draw(
         capacity  bytes that a device has, drawn as a dashed square; 0: none
 
     Raises
-        ValueError  there is no memory, or one without bytes
+        TypeError   bytes are no number
+        ValueError  there is no memory, or one without bytes; a component is unknown; bytes are negative
 
     >>> node = [("0", "weights", 4200), ("2", "weights", 2040), ("0", "optimizer", 8400)]
     >>> figure = draw({"rank 0": node}, source="formula", capacity=16_000)
     """
+    real_number("treemap: capacity", capacity, at_least=0, hint="0: none")
+    for name, component, nbytes in chain(*memories.values()):
+        one_of(f"treemap: the component of {name!r}", component, MEMORY)
+        real_number(f"treemap: the bytes of {name!r}", nbytes, at_least=0)
     totals = {title: sum(nbytes for _, _, nbytes in entries) for title, entries in memories.items()}
     if not memories or not all(totals.values()):
         raise ValueError(f"a treemap is drawn of one memory or more that have bytes, got {totals}")

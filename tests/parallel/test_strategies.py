@@ -86,6 +86,19 @@ def test_what_does_not_fit_is_said_in_a_sentence(call, sentence):
         call()
 
 
+@pytest.mark.parametrize("kind", [Synchronous, parallel.Sharded, parallel.Pipeline, parallel.Hybrid])
+def test_overlap_is_true_false_or_none(kind):
+    assert [kind(overlap=each).overlap for each in (True, False, None)] == [True, False, None]
+    with pytest.raises(TypeError, match="overlap must be True or False, got 'yes' of type str: None overlaps where"):
+        kind(overlap="yes")
+
+
+@pytest.mark.parametrize("call", [parallel.train, parallel.memory.live, parallel.memory.predicted])
+def test_what_is_trained_is_a_job(call):
+    with pytest.raises(TypeError, match=r"job must be a parallel\.Job, got <class .*: make one"):
+        call(parallel.Job)
+
+
 def test_a_number_of_nodes_is_a_whole_number():
     for nodes in (True, np.True_, 2.0, "2", None):
         with pytest.raises(TypeError, match="nodes must be a whole number of at least 1, got"):

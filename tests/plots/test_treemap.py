@@ -64,6 +64,21 @@ def test_components_differ_in_grey_print() -> None:
     assert min(np.diff(lightness)) > 13
 
 
+@pytest.mark.parametrize(
+    ("entry", "capacity", "sentence"),
+    [
+        (("0", "wieghts", 3.7), 0, "the component of '0' must be 'weights'"),
+        (("0", "weights", -3.7), 0, "the bytes of '0' must be at least 0, got -3.7"),
+        (("0", "weights", "3 KB"), 0, "the bytes of '0' must be a number of at least 0, got '3 KB'"),
+        (("0", "weights", 3.7), -1.3, "capacity must be at least 0, got -1.3"),
+        (("0", "weights", 3.7), "80GB", "capacity must be a number of at least 0, got '80GB'"),
+    ],
+)
+def test_what_is_no_memory_is_refused(entry, capacity, sentence) -> None:
+    with pytest.raises((ValueError, TypeError), match=sentence):
+        treemap.draw({"node": [*NODE, entry]}, source="formula", capacity=capacity)
+
+
 @pytest.mark.parametrize("memories", [{}, {"empty": []}, {"nothing": [("0", "weights", 0)]}])
 def test_nothing_is_refused(memories) -> None:
     with pytest.raises(ValueError, match="one memory or more that have bytes"):

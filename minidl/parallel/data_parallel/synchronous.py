@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from minidl import random
-from minidl.arguments import one_of, real_number
+from minidl.arguments import flag, one_of, real_number
 from minidl.cluster.algorithm import AllReduceAlgorithm
 from minidl.cluster.comm import Communicator
 from minidl.cluster.mesh import Mesh
@@ -76,6 +76,8 @@ class Synchronous(Strategy):
             )
         object.__setattr__(self, "is_resumable", self.compressor is None or not self.compressor.is_stateful)
         self.check_whole(accumulate=1)
+        if self.overlap is not None:
+            flag("Synchronous: overlap", self.overlap, hint="None overlaps where there is a network")
         one_of("Synchronous: batch_norm", self.batch_norm, ("local", "synchronized"))
 
     def check(self, job: Job, nodes: int) -> None:

@@ -62,10 +62,11 @@ def live(
     strategy = Serial() if strategy is None else strategy
     check_strategy("strategy", strategy)
     nodes = whole_number("nodes", nodes, at_least=1)
-    splits, size = built_once(job).build_data(), job.batch_size_of(0)
+    splits, size = built_once(job).build_data(), job.largest_batch
     count = (1 + plan_of(strategy, job, nodes).pp) * size  # an asynchronous pipeline is full then
     few = replace(splits, train=_first(splits.train, count), test=_first(splits.test, 1))
-    short = replace(job, data=few, epochs=1 if len(few.train) > size else 2)
+    epochs = 1 if len(few.train) == count else 2  # so that a whole minibatch comes after the first one
+    short = replace(job, data=few, batch_size=size, batch_schedule=None, epochs=epochs)
     report = train(short, _watched(strategy, on == "processes"), nodes, on, **settings)
     return [peaks[0] for peaks in report.recorded["memory"][:nodes]]
 
@@ -109,7 +110,7 @@ class _Watch:
         self._token = memory_watches.set((*memory_watches.get(), lambda name, outputs: self._look("moment", name)))
         parameters, small = self._session.parameters, sum(p.size for p in self._session.parameters) / 200
         for parameter in parameters:
-            if parameter.size > small:  # others change little
+            if parameter.requires_grad and parameter.size > small:  # others change little
                 parameter.register_post_accumulate_grad_hook(lambda parameter: self._look("moment", "gradient"))
         if self._traces:
             tracemalloc.start(1)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from minidl.arguments import whole_number
+
 COMPONENTS = ("weights", "gradients", "optimizer", "activations", "buffers")
 
 
@@ -37,6 +39,7 @@ class NodeMemory:
     by_layer      bytes by name, in the order of the parts
 
     Raises
+        TypeError   a size is no whole number
         ValueError  a component is unknown; a size is negative
 
     >>> memory = NodeMemory([Part("0", "weights", 4200), Part("0", "gradients", 4200), Part("2", "weights", 2040)])
@@ -50,9 +53,8 @@ class NodeMemory:
         for name, component, nbytes in parts:
             if component not in COMPONENTS:
                 raise ValueError(f"Part {name!r}: component {component!r}; use one of {', '.join(COMPONENTS)}")
-            if nbytes < 0:
-                raise ValueError(f"Part {name!r}, {component}: at least 0 bytes expected, not {nbytes}")
-            sums[name, component] = sums.get((name, component), 0) + int(nbytes)
+            nbytes = whole_number(f"Part {name!r}, {component}: nbytes", nbytes, at_least=0)
+            sums[name, component] = sums.get((name, component), 0) + nbytes
         self.parts = [Part(*key, nbytes) for key, nbytes in sums.items() if nbytes]
         self.total = sum(part.nbytes for part in self.parts)
         self.by_component = dict.fromkeys(COMPONENTS, 0)

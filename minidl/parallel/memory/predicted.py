@@ -16,7 +16,7 @@ from minidl.nn import Module, Parameter
 from minidl.nn.checkpointing import checkpointing
 from minidl.parallel.data_parallel.serial import Serial
 from minidl.parallel.data_parallel.synchronous import Synchronous
-from minidl.parallel.job import Job
+from minidl.parallel.job import Job, check_job
 from minidl.parallel.memory import steps
 from minidl.parallel.memory.node_memory import NodeMemory, Part
 from minidl.parallel.memory.steps import Alone, Kept, Step
@@ -42,7 +42,7 @@ def predicted(
     """The memory of each rank at its peak within a step, by component and by stage of the model; nothing is allocated.
 
     Parameters
-        job       what to train: its model, optimizer, loss, batch size, and one sample of its data are read
+        job       what to train: its model, optimizer, loss, largest minibatch, and one sample of its data are read
         strategy  Serial (the default), Synchronous, Sharded, Pipeline or Hybrid
         nodes     as for `train`
         moment    one of those below, of which the largest is returned; None: the largest of all
@@ -75,6 +75,7 @@ def predicted(
     if moment is not None:
         one_of("predicted: moment", moment, MOMENTS)
     nodes = whole_number("predicted: nodes", nodes, at_least=1)
+    check_job(job)
     _check_known(strategy)
     with ExitStack() as stack:
         job = steps.emptied(job, stack)
@@ -113,7 +114,7 @@ def _check_known(strategy: Strategy) -> None:
 
 def _samples(job: Job, replicas: int, micro_batches: int) -> list[int]:
     """The samples of each micro-batch of the first replica, whose share of a minibatch is the largest."""
-    share = len(range(0, min(job.batch_size, len(job.build_data().train)), replicas))
+    share = len(range(0, min(job.largest_batch, len(job.build_data().train)), replicas))
     return [len(range(i, share, micro_batches)) for i in reversed(range(micro_batches))]
 
 
@@ -358,11 +359,11 @@ class _Rank:
         buckets = [bucket for bucket in self._buckets if bucket[0].chunk == chunk]
         done = [bucket for bucket in buckets if all(share.step >= step for share in bucket)]
         here = [bucket for bucket in done if any(share.step == step for share in bucket) and not is_between]
-        travelling = done[-IN_FLIGHT:] if self._overlaps else []
         if self._sharing == 1:  # the sums that have come
-            for share in chain(*(travelling or done[-IN_FLIGHT:-1])):
+            for share in chain(*done[-IN_FLIGHT:]):
                 numbers[share.step] += share.own
             return numbers
+        travelling = done[-IN_FLIGHT:] if self._overlaps else []
         travelling += [bucket for bucket in here if any(share.step > step for share in bucket)][:1]
         travelling += sorted(here, key=_size)[-1:]
         for bucket in done:

@@ -9,7 +9,7 @@ from functools import partial
 from math import ceil
 from typing import Any, ClassVar, Literal, Self
 
-from minidl.arguments import one_of, real_number
+from minidl.arguments import flag, one_of, real_number
 from minidl.cluster.algorithm import AllReduceAlgorithm
 from minidl.cluster.comm import Communicator
 from minidl.cluster.mesh import Mesh
@@ -108,6 +108,8 @@ class Pipeline(Strategy):
             one_of("Pipeline: cuts", self.cuts, UNITS, hint="or give the cuts, such as (2, 4) for three chunks")
         real_number("Pipeline: bucket_mb", self.bucket_mb, above=0)
         self.check_algorithm()
+        if self.overlap is not None:
+            flag("Pipeline: overlap", self.overlap, hint="None overlaps where there is a network")
         one_of("Pipeline: recompute", self.recompute, (False, True, "full", "selective"))
         if self.recompute in (True, "full") and self.weight_versions == "latest":
             raise ValueError(

@@ -14,6 +14,7 @@ import numpy as np
 from minidl.cluster.algorithm import AllReduceAlgorithm
 from minidl.cluster.collectives.partition import split
 from minidl.cluster.comm import Communicator
+from minidl.kept_arrays import look_at_memory
 from minidl.kernels import Array
 from minidl.nn import Parameter
 from minidl.parallel.gradients.backward_order import InBackwardOrder
@@ -120,6 +121,7 @@ class ScatteredGradients(GradientBuckets):
         """Wait for the bucket that has travelled longest, and give its sum to the slices."""
         group, whole, wait = self._travelling.popleft()
         total = wait()
+        look_at_memory("sum")
         if whole is not None:
             own = whole[group.own.start : group.own.stop]
             own[...] = total

@@ -73,7 +73,8 @@ class Sharded(Synchronous):
         With accumulate > 1 the gradients are whole until the last micro-batch, and are sent once; stage 3 gathers the
         weights for each micro-batch.
         Norms (clip_norm, LARS, LAMB) are those of whole parameters: the nodes add up squares, in float64. Float32
-        weights then almost always have the bits of Synchronous, float64 weights may differ by rounding.
+        weights then almost always have the bits of Synchronous, float64 weights may differ by rounding. So may 16-bit
+        ones in stage 3, where units share a bias or norm: the terms of each are rounded before they are added.
         In stage 3, evaluation gathers the weights too, and each node begins with the weights that it has drawn itself
         for its range.
         A checkpoint has whole arrays, so that any strategy and number of nodes resumes from it. A dead node's range is

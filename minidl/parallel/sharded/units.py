@@ -225,7 +225,9 @@ class Units:
             yield unit
             for parameter, first in tied.items():
                 if first == unit and (before := earlier[parameter]) is not None:
-                    parameter.grad = before if parameter.grad is None else before + parameter.grad
+                    if parameter.grad is not None:
+                        before += parameter.grad  # in place, for numpy's sum of two 0-d arrays is no array
+                    parameter.grad = before
             self.completed[chunk](self._completed[unit])
 
     def in_turn(self, parameters: Sequence[Parameter]) -> Iterator[Parameter]:

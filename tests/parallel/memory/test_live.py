@@ -10,8 +10,7 @@ from minidl import Tensor, nn, optim, parallel
 from minidl.data import Dataset, Splits
 from minidl.parallel import Hybrid, Pipeline, Serial, Sharded, Synchronous
 from minidl.parallel.memory import live, predicted
-from minidl.parallel.tensor import ColumnConv2d, GridConv2d, RowLinear
-from minidl.parallel.tensor import ColumnLinear, RowLinear
+from minidl.parallel.tensor import ColumnConv2d, ColumnLinear, GridConv2d, RowLinear
 from tests.parallel.jobs import blobs, small_job
 from tests.tiers import exhaustively
 
@@ -73,6 +72,7 @@ STRATEGIES = {
     "synchronous": (Synchronous(overlap=False, bucket_mb=0.03), 2, ANY),
     "synchronous, overlap, accumulate": (Synchronous(overlap=True, bucket_mb=0.03, accumulate=2), 3, PIPELINED),
     "stage 1": (Sharded(1, overlap=False, bucket_mb=0.03), 2, ("mlp", "lstm", "gpt")),
+    "stage 1, one bucket": (Sharded(1, overlap=False), 2, ("mlp",)),
     "stage 2": (Sharded(2, overlap=False, bucket_mb=0.005), 3, ("mlp", "resnet", "gpt")),
     "stage 2, overlap": (Sharded(2, overlap=True, bucket_mb=0.03), 3, ("gpt",)),
     "stage 3": (Sharded(3, overlap=False), 3, ("mlp", "lenet", "resnet", "gpt", "gpt, selective")),
@@ -112,6 +112,23 @@ def test_a_run_holds_what_is_predicted(name, model):
             continue
         for component, nbytes in measured.by_component.items():
             assert abs(formula.by_component[component] - nbytes) < 0.02 * measured.total, component
+
+
+def half_frozen():
+    model = nn.models.MLP(30, 130, 131, 7)
+    model.layers[2].requires_grad_(False)
+    return model
+
+
+def test_the_largest_minibatch_counts_also_where_a_second_whole_one_is_in_the_next_epoch():
+    grows = parallel.Job(
+        half_frozen, partial(numbers, 30), optim.Adam, batch_size=5, batch_schedule=(24, 43).__getitem__, epochs=2
+    )
+    for strategy in (Serial(), Synchronous(overlap=False)):
+        (formula,), (measured,) = predicted(grows, strategy), live(grows, strategy)
+        assert formula.total == pytest.approx(measured.total, rel=0.02)
+        steady = parallel.Job(half_frozen, partial(numbers, 30), optim.Adam, batch_size=43)
+        assert measured.by_component == live(steady, strategy)[0].by_component
 
 
 # ---- what counts ----

@@ -11,7 +11,7 @@ import pytest
 
 from minidl import compress, data, nn, optim
 from minidl.parallel import Gossip, Hybrid, Job, Offload, Pipeline, Serial, Sharded, Synchronous
-from minidl.parallel.memory import predicted
+from minidl.parallel.memory import NodeMemory, Part, predicted
 
 BATCH, POSITIONS, WIDTH, HEADS = 6, 15, 24, 3
 
@@ -139,6 +139,19 @@ def test_what_cannot_be_predicted_is_refused_in_a_sentence():
         predicted(job, "serial")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="moment must be 'forward', 'backward' or 'update'"):
         predicted(job, moment="reduce")
+
+
+@pytest.mark.parametrize(
+    ("nbytes", "sentence"),
+    [
+        (-7, "Part 'fc', gradients: nbytes must be at least 0, got -7"),
+        (1.5, "Part 'fc', gradients: nbytes must be a whole number of at least 0, got 1.5"),
+        ("64KiB", "Part 'fc', gradients: nbytes must be a whole number of at least 0, got '64KiB'"),
+    ],
+)
+def test_bytes_of_a_part_are_a_whole_number(nbytes, sentence):
+    with pytest.raises((TypeError, ValueError), match=sentence):
+        NodeMemory([Part("fc", "weights", 93), Part("fc", "gradients", nbytes)])
 
 
 def test_a_layer_that_decides_by_its_numbers_is_refused():

@@ -21,7 +21,7 @@ STAGES = [1, 2, 3]
 
 
 class Tied(nn.Module):
-    """Weights of two stages, a frozen layer, an unused one, a parameter of one number, and dropout."""
+    """Weights and a 0-d parameter of two stages, a frozen layer, an unused one, and dropout."""
 
     def __init__(self):
         self.first, self.frozen, self.unused = nn.Linear(5, 6), nn.Linear(6, 6), nn.Linear(3, 7)
@@ -37,7 +37,7 @@ class Tied(nn.Module):
             nn.Stage(lambda x: (Tensor(x), self.first(x).tanh()), self.first, self.unused),
             nn.Stage(lambda both: (both[0], self.frozen(both[1]).tanh() * self.gain), self.frozen, self.gain),
             nn.Stage(lambda both: (both[0], self.second(both[1]).tanh()), self.second),
-            nn.Stage(lambda both: self.third(both[1]).tanh(), self.third),
+            nn.Stage(lambda both: self.third(both[1]).tanh() * self.gain, self.third, self.gain),
             nn.Stage(self.dropout, self.dropout),
             nn.Stage(self.last, self.last),
         ]
