@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from minidl.plots import style
 
 if TYPE_CHECKING:
@@ -58,15 +60,15 @@ def draw_grids(axes: Axes, grids: Sequence[ConvolutionGrid], stages: Sequence[st
         stages  by layer, the part of the network that it belongs to, written below its first layer
         words   title
     """
-    bottom = [0.0] * len(grids)
+    bottom = np.zeros(len(grids))
     for name, colour in EXTENTS.items():
         ways = [grid.rows * grid.columns if name == "rows and columns" else getattr(grid, name) for grid in grids]
-        heights = [(each.bit_length() - 1) for each in ways]
+        heights = np.log2(ways)
         axes.bar(range(len(grids)), heights, 1.0, bottom, color=style.SERIES[colour], label=name, **style.BORDER)
-        bottom = [below + height for below, height in zip(bottom, heights, strict=True)]
+        bottom += heights
     first = [i for i, stage in enumerate(stages) if not i or stage != stages[i - 1]]
     axes.set_xticks([i - 0.5 for i in first], [stages[i] for i in first], fontsize=8, ha="left")
-    ticks = range(0, int(max(bottom)) + 1, 2)
+    ticks = range(0, int(bottom.max() + 0.5) + 1, 2)
     axes.set_yticks(ticks, [f"{2**tick:,}" for tick in ticks])
     axes.set(xlabel="layers", ylabel="machines (product)", title=words, xlim=(-0.5, len(grids) - 0.5))
     axes.legend(fontsize=7, ncols=2, loc="lower left", frameon=True)
