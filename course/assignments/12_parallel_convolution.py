@@ -142,7 +142,7 @@ def bytes_of_a_cut(sizes, kernel, stride, padding, cut):
 # %% test="bytes_of_a_cut" points=4
 check.bytes_of_a_cut(bytes_of_a_cut)
 ### BEGIN HIDDEN TESTS
-# kept: slabs, tiles, groups
+# kept: slabs, tiles
 check.bytes_of_a_cut(
     bytes_of_a_cut,
     slabs=[
