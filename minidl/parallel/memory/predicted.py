@@ -29,7 +29,7 @@ from minidl.parallel.sharded.units import GroupSpec, places_of
 from minidl.parallel.strategy import Strategy, check_strategy
 from minidl.parallel.tensor.hybrid import Hybrid
 
-LOSS, MESSAGES, GATHERED, DEFERRED = "loss", "messages", "gathered weights", "deferred weight gradients"
+LOSS, MESSAGES, GATHERED, DEFERRED, SAMPLES = "loss", "messages", "gathered weights", "deferred weight gradients", "samples"
 """Names of what belongs to no stage of the model."""
 
 
@@ -60,6 +60,10 @@ def predicted(
 
     Minibatches, and what an operation needs only while it computes, do not count. `overlap=None` counts as True, as
     where there is a network.
+
+    With `Sharded(offload=)` it is the memory of the device, without the host's bytes, as a run records it, in
+    `report.recorded["device"]`: after forward, and when a bucket is filled, which has its gradients a second time.
+    There the samples count, too.
 
     Raises
         TypeError     a strategy is expected
@@ -96,8 +100,6 @@ def _check_known(strategy: Strategy) -> None:
         raise ValueError("predicted does not know how Serial adds up the gradients of shards: leave out shards")
     if isinstance(strategy, Synchronous) and strategy.compressor is not None:
         raise ValueError("predicted does not know what a compressor keeps: leave out compressor")
-    if isinstance(strategy, Sharded) and strategy.offload is not None:
-        raise ValueError("predicted does not know what a host keeps for its device: leave out offload")
     if isinstance(strategy, Pipeline) and strategy.made_schedule().is_asynchronous:
         raise ValueError(
             "predicted counts one version of the weights, but the stages of an asynchronous pipeline keep several: "
@@ -189,10 +191,14 @@ class _Moment(NamedTuple):
 
 
 class _Share(NamedTuple):
-    """What a bucket has of the gradients of a chunk's step, in bytes: all, and what this rank owns of the sum."""
+    """What a bucket has of the gradients of a chunk's step, in bytes: all, and what this rank owns of the sum.
+
+    last_use: the last step that uses the parameter
+    """
 
     chunk: int
     step: int
+    last_use: int
     whole: int
     own: int
 
@@ -227,23 +233,28 @@ class _Rank:
         self._last = {action.chunk: action for action in self._actions if action.kind in "BW"}
         self._recomputes = isinstance(strategy, Pipeline) and strategy.recompute in (True, "full")
         self._sharing, self._overlaps = _sharing(strategy), getattr(strategy, "overlap", None) is not False
+        self._last_use: dict[Any, int] = {}
         first: dict[Any, tuple[int, int]] = {}  # the chunk and step that a tensor belongs to
         for chunk, of_chunk in steps.items():
             for i, step in enumerate(of_chunk):
+                self._last_use |= dict.fromkeys(step.tensors(), i)
                 first = dict.fromkeys(step.tensors(), (chunk, i)) | first
+        keeps = getattr(getattr(strategy, "offload", None), "what", None)  # of what the device would have
+        self._has_host = keeps is not None
         own = {p: count for spec in specs for p, count in _owned(spec.parameters, replicas).items()}
         self._fixed: list[Part] = []
         self._gradients = {chunk: [0] * (len(of_chunk) + 1) for chunk, of_chunk in steps.items()}  # the loss has none
         self._largest = dict.fromkeys(steps, 0)  # gradient of a parameter
         for tensor, (chunk, i) in first.items():
             name, numbers = steps[chunk][i].name, own.get(tensor, tensor.size)
-            weights = (numbers if self._sharing == 3 else tensor.size) * tensor.dtype.itemsize
-            self._fixed += [Part(name, "weights", weights), Part(name, "optimizer", numbers * state.get(tensor, 0))]
+            kept = 0 if keeps == "all" and tensor in own else numbers if self._sharing == 3 else tensor.size
+            self._fixed.append(Part(name, "weights", kept * tensor.dtype.itemsize))
+            self._fixed.append(Part(name, "optimizer", 0 if keeps else numbers * state.get(tensor, 0)))
             gradient = tensor.data.nbytes if tensor in state else 0
             self._gradients[chunk][i] += gradient
             self._largest[chunk] = max(self._largest[chunk], gradient)
         self._buckets = [
-            [_Share(*first[p], p.data.nbytes, own[p] * p.dtype.itemsize) for p in spec.parameters]
+            [_Share(*first[p], self._last_use[p], p.data.nbytes, 0 if keeps else own[p] * p.dtype.itemsize) for p in spec.parameters]
             for spec in specs
             if spec.parameters[0] in state
         ]
@@ -261,7 +272,8 @@ class _Rank:
 
     def peak(self, name: str | None) -> NodeMemory:
         """What there is when there is most, of the moments of that name."""
-        most = max((each for each in self._moments() if name in (None, each.name)), key=lambda each: each.total)
+        moments = self._on_device() if self._has_host else self._moments()
+        most = max((each for each in moments if name in (None, each.name)), key=lambda each: each.total)
         parts = [*self._fixed, *most.others]
         for component, listed in (("gradients", most.gradients), ("activations", most.activations)):
             for chunk, numbers in listed:
@@ -308,6 +320,45 @@ class _Rank:
                 deferred.pop(key, None)
                 gradients[chunk] = self._own(chunk) if is_last else self._gradients[chunk]
         yield _Moment("update", [], [*gradients.items()], [])
+
+    def _on_device(self) -> Iterator[_Moment]:
+        """What a device has whose host updates: when a forward pass or a unit is done, and when a bucket is filled."""
+        last, is_unit = self._actions[-1], self._sharing == 3
+        chunk, kept = last.chunk, self._kept[self._samples[last.micro_batch]][last.chunk]
+        if kept.again:
+            raise ValueError("predicted does not know what a device computes again: leave out checkpointing, or offload")
+        zeros, is_again = [0] * len(kept.steps), len(self._actions) > 2  # gradients of earlier micro-batches are whole
+        before = self._gradients[chunk] if is_again else zeros
+        samples = Part(SAMPLES, "activations", kept.samples)
+        for i in range(len(kept.steps)) if is_unit else [len(kept.steps) - 1]:
+            gathered = [*self._gathered(chunk, i, +1, last), samples]
+            gathered.append(Part(LOSS, "activations", kept.output * (is_unit and i > len(kept.steps) - 3)))
+            yield _Moment("forward", [(chunk, kept.steps[: i + 1])], [(chunk, before)], gathered)
+        at = len(kept.steps)
+        for i, bucket in enumerate(self._buckets):
+            at = min(at, *(share.step for share in bucket))
+            if is_unit:
+                at = self._unit_of[chunk].index(self._unit_of[chunk][at])
+            elif self._sharing == 1 and not self._overlaps:
+                at = 0
+            gradients = [*zeros]
+            for number, other in enumerate(self._buckets):
+                for share in other:
+                    is_there = is_again or number <= i or share.last_use > at
+                    gradients[share.step] += share.whole * (is_there and (number >= i or self._sharing == 1))
+            later = any(share.step == at for other in self._buckets[i + 1 :] for share in other) and not is_unit
+            others = [*self._gathered(chunk, at, -1, None), samples]
+            if is_unit:  # what the unit has returned is still there, and two buckets may travel
+                end = next((end for end in kept.outputs if end >= at), None)
+                output = Part(MESSAGES, "activations", 0 if end is None else kept.outputs[end])
+                sent = Part(MESSAGES, "buffers", sum(map(_size, self._buckets[max(i - IN_FLIGHT, 0) : i])))
+                yield _Moment("backward", [(chunk, kept.steps[:at])], [(chunk, gradients)], [*others, output, sent])
+            is_filled = not is_unit or (self._overlaps and i < len(self._buckets) - 1)
+            before_it = _size(self._buckets[i - 1]) if i and self._sharing > 1 else 0
+            travelling = Part(MESSAGES, "buffers", _size(bucket) * is_filled + before_it)
+            activations = kept.steps[: at + later]
+            yield _Moment("backward", [(chunk, activations)], [(chunk, gradients)], [*others, travelling])
+        yield _Moment("update", [], [(chunk, self._own(chunk))], [])
 
     def _backward(
         self, chunk: int, kept: Kept, before: Sequence[int] | None, is_last: bool, after: Action | None

@@ -8,8 +8,9 @@ import pytest
 
 from minidl import Tensor, nn, optim, parallel
 from minidl import functional as F
+from minidl.cluster import Memory, Node, Simulation
 from minidl.data import Dataset, Splits
-from minidl.parallel import Hybrid, Pipeline, Serial, Sharded, Synchronous
+from minidl.parallel import Hybrid, Offload, Pipeline, Serial, Sharded, Synchronous
 from minidl.parallel.memory import live, predicted
 from minidl.parallel.tensor import ColumnLinear, RowLinear
 from tests.parallel.jobs import blobs, small_job
@@ -109,6 +110,36 @@ def test_a_run_holds_what_is_predicted(name, model):
             continue
         for component, nbytes in measured.by_component.items():
             assert abs(formula.by_component[component] - nbytes) < 0.02 * measured.total, component
+
+
+# Stage, what the host keeps, and the settings
+HOSTS = [
+    (2, Offload(), {}), (3, Offload("all"), {}), (2, Offload(delayed=True), {"bucket_mb": 0.03}), (1, Offload(), {}),
+    (3, Offload(), {"accumulate": 2}), (3, Offload(delayed=True), {}), (3, Offload("all"), {"overlap": False}),
+]  # fmt: skip
+HOSTED = [
+    (model, nodes, precision, host)
+    for model in ("gpt", "mlp", "lenet")
+    for nodes in (3, 1)
+    for precision in ("float32", "bfloat16")
+    for host in HOSTS
+]
+FIRST_HOSTED = [HOSTED[0], HOSTED[1], HOSTED[8], next(case for case in HOSTED if case[0] == "mlp" and case[3][2])]
+
+
+@pytest.mark.parametrize(
+    ("model", "nodes", "precision", "host"),
+    [*FIRST_HOSTED, *exhaustively(*(case for case in HOSTED if case not in FIRST_HOSTED))],
+)
+def test_a_device_with_a_host_holds_what_is_predicted(model, nodes, precision, host):
+    stage, offload, settings = host
+    data = job_of(model).build_data()
+    few = Splits(Dataset(*data.train[:48]), Dataset(*data.test[:1]))
+    job = replace(job_of(model), data=few, precision=precision)
+    strategy = Sharded(stage, offload=offload, **settings)
+    engine = Simulation(memory=Memory(1e9, (3e-6, 0.7e9)), node=Node(1.3e9, 1e10))
+    used = parallel.train(job, strategy, nodes, engine).recorded["device"][0][0]
+    assert predicted(job, strategy, nodes)[0].total == pytest.approx(used.peak, rel=0.02)
 
 
 def half_frozen():
