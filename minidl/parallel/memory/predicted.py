@@ -29,7 +29,13 @@ from minidl.parallel.sharded.units import GroupSpec, places_of
 from minidl.parallel.strategy import Strategy, check_strategy
 from minidl.parallel.tensor.hybrid import Hybrid
 
-LOSS, MESSAGES, GATHERED, DEFERRED, SAMPLES = "loss", "messages", "gathered weights", "deferred weight gradients", "samples"
+LOSS, MESSAGES, GATHERED, DEFERRED, SAMPLES = (
+    "loss",
+    "messages",
+    "gathered weights",
+    "deferred weight gradients",
+    "samples",
+)
 """Names of what belongs to no stage of the model."""
 
 
@@ -247,14 +253,14 @@ class _Rank:
         self._largest = dict.fromkeys(steps, 0)  # gradient of a parameter
         for tensor, (chunk, i) in first.items():
             name, numbers = steps[chunk][i].name, own.get(tensor, tensor.size)
-            kept = 0 if keeps == "all" and tensor in own else numbers if self._sharing == 3 else tensor.size
-            self._fixed.append(Part(name, "weights", kept * tensor.dtype.itemsize))
+            here = 0 if keeps == "all" and tensor in own else numbers if self._sharing == 3 else tensor.size
+            self._fixed.append(Part(name, "weights", here * tensor.dtype.itemsize))
             self._fixed.append(Part(name, "optimizer", 0 if keeps else numbers * state.get(tensor, 0)))
             gradient = tensor.data.nbytes if tensor in state else 0
             self._gradients[chunk][i] += gradient
             self._largest[chunk] = max(self._largest[chunk], gradient)
         self._buckets = [
-            [_Share(*first[p], self._last_use[p], p.data.nbytes, 0 if keeps else own[p] * p.dtype.itemsize) for p in spec.parameters]
+            [_Share(*first[p], self._last_use[p], p.data.nbytes, own[p] * p.dtype.itemsize) for p in spec.parameters]
             for spec in specs
             if spec.parameters[0] in state
         ]
@@ -324,22 +330,24 @@ class _Rank:
     def _on_device(self) -> Iterator[_Moment]:
         """What a device has whose host updates: when a forward pass or a unit is done, and when a bucket is filled."""
         last, is_unit = self._actions[-1], self._sharing == 3
-        chunk, kept = last.chunk, self._kept[self._samples[last.micro_batch]][last.chunk]
+        chunk = last.chunk
+        kept = self._kept[self._samples[last.micro_batch]][chunk]
         if kept.again:
-            raise ValueError("predicted does not know what a device computes again: leave out checkpointing, or offload")
+            raise ValueError("predicted knows no device that computes again: leave out checkpointing, or offload")
         zeros, is_again = [0] * len(kept.steps), len(self._actions) > 2  # gradients of earlier micro-batches are whole
         before = self._gradients[chunk] if is_again else zeros
+        is_late = self._sharing == 1 and not self._overlaps
         samples = Part(SAMPLES, "activations", kept.samples)
         for i in range(len(kept.steps)) if is_unit else [len(kept.steps) - 1]:
             gathered = [*self._gathered(chunk, i, +1, last), samples]
-            gathered.append(Part(LOSS, "activations", kept.output * (is_unit and i > len(kept.steps) - 3)))
+            gathered.append(Part(LOSS, "activations", kept.inputs[-1] * (is_unit and i > len(kept.steps) - 3)))
             yield _Moment("forward", [(chunk, kept.steps[: i + 1])], [(chunk, before)], gathered)
         at = len(kept.steps)
         for i, bucket in enumerate(self._buckets):
             at = min(at, *(share.step for share in bucket))
             if is_unit:
                 at = self._unit_of[chunk].index(self._unit_of[chunk][at])
-            elif self._sharing == 1 and not self._overlaps:
+            elif is_late:
                 at = 0
             gradients = [*zeros]
             for number, other in enumerate(self._buckets):
@@ -357,8 +365,11 @@ class _Rank:
             before_it = _size(self._buckets[i - 1]) if i and self._sharing > 1 else 0
             travelling = Part(MESSAGES, "buffers", _size(bucket) * is_filled + before_it)
             activations = kept.steps[: at + later]
+            if not (later or is_unit or is_late):  # the input of the layer that has just got its gradient
+                activations = [*activations, min(kept.inputs[at], kept.steps[at])]
             yield _Moment("backward", [(chunk, activations)], [(chunk, gradients)], [*others, travelling])
-        yield _Moment("update", [], [(chunk, self._own(chunk))], [])
+        kept_whole = self._gradients[chunk] if self._sharing == 1 else zeros
+        yield _Moment("update", [], [(chunk, kept_whole)], [])
 
     def _backward(
         self, chunk: int, kept: Kept, before: Sequence[int] | None, is_last: bool, after: Action | None

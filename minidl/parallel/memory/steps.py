@@ -62,7 +62,7 @@ class Kept(NamedTuple):
     input     what the chunk began with; 0 for samples
     deferred  what is left of all that between I and W, where the schedule has them
     samples   of the minibatch, if a layer or the loss keeps them; in none of the others
-    output    of the chunk
+    inputs    of its steps, and what it returns
     """
 
     steps: list[int]
@@ -72,7 +72,7 @@ class Kept(NamedTuple):
     input: int
     deferred: int
     samples: int
-    output: int
+    inputs: list[int]
 
 
 def whole(model: Module, is_unit_by_unit: bool) -> list[Step]:
@@ -130,7 +130,9 @@ def kept(
         outputs: dict[int, int] = {}
         again: dict[int, int] = {}
         kinds: list[Any] = []
+        inputs_of: list[int] = []
         for i, step in enumerate(steps):
+            inputs_of.append(_size([each.data for each in tensors_of(x)]) if i or number else 0)
             kinds.append((step.kind(), [(each.shape, each.dtype) for each in _tensors(x)]))
             if not defer and len(kinds) > 2 and kinds[-1] == kinds[-2] == kinds[-3]:
                 of_steps.append(of_steps[-1])
@@ -148,7 +150,7 @@ def kept(
             graph = tensors_of(output) if step.is_end else nodes_of(output)
             of_steps.append(_size(arrays.new(graph)))
             of_batch += sum(of_sample.get(id(each), 0) for each in all_arrays.new(graph))
-        size = _size([each.data for each in _tensors(output)])
+        inputs_of.append(_size([each.data for each in _tensors(output)]))
         if number == len(chunks) - 1:
             output = mean_loss(job.loss, output, y, of_shard) * 1.0  # the share of the minibatch
             of_steps.append(_size(arrays.new(nodes_of(output))))
@@ -158,7 +160,9 @@ def kept(
         rest = None
         if defer and (begin := [tensor for tensor in tensors_of(output) if tensor.requires_grad]):
             rest = backward(begin, [shapes.empty(each.shape, each.dtype) for each in begin], defer=True)
-        found.append(Kept(of_steps, outputs, again, received, given, 0 if rest is None else rest.nbytes, of_batch, size))
+        found.append(
+            Kept(of_steps, outputs, again, received, given, 0 if rest is None else rest.nbytes, of_batch, inputs_of)
+        )
     return found
 
 

@@ -133,13 +133,28 @@ FIRST_HOSTED = [HOSTED[0], HOSTED[1], HOSTED[8], next(case for case in HOSTED if
 )
 def test_a_device_with_a_host_holds_what_is_predicted(model, nodes, precision, host):
     stage, offload, settings = host
-    data = job_of(model).build_data()
-    few = Splits(Dataset(*data.train[:48]), Dataset(*data.test[:1]))
-    job = replace(job_of(model), data=few, precision=precision)
-    strategy = Sharded(stage, offload=offload, **settings)
+    job = replace(job_of(model), precision=precision)
+    check_device(job, Sharded(stage, offload=offload, **settings), nodes)
+
+
+def check_device(job, strategy, nodes):
+    data = job.build_data()
+    few = replace(job, data=Splits(Dataset(*data.train[:48]), Dataset(*data.test[:1])))
     engine = Simulation(memory=Memory(1e9, (3e-6, 0.7e9)), node=Node(1.3e9, 1e10))
-    used = parallel.train(job, strategy, nodes, engine).recorded["device"][0][0]
-    assert predicted(job, strategy, nodes)[0].total == pytest.approx(used.peak, rel=0.02)
+    used = parallel.train(few, strategy, nodes, engine).recorded["device"][0][0]
+    assert predicted(few, strategy, nodes)[0].total == pytest.approx(used.peak, rel=0.02)
+
+
+@pytest.mark.parametrize("frozen", [0, 3])
+def test_the_samples_and_the_input_of_the_first_trained_layer_count_on_a_device_with_a_host(frozen):
+    def model():
+        made = nn.models.MLP(300, 60, 61, 62, 7)
+        made.layers[frozen].requires_grad_(False)
+        return made
+
+    job = parallel.Job(model, partial(numbers, 300), optim.Adam, batch_size=19, epochs=1)
+    for strategy in (Sharded(1, offload=Offload()), Sharded(2, offload=Offload(delayed=True), bucket_mb=0.02)):
+        check_device(job, strategy, 1)
 
 
 def half_frozen():
