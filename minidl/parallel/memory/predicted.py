@@ -69,7 +69,8 @@ def predicted(
 
     With `Sharded(offload=)` it is the memory of the device, without the host's bytes, as a run records it, in
     `report.recorded["device"]`: after forward, and when a bucket is filled, which has its gradients a second time.
-    There the samples count, too.
+    There the samples count, too; and the input of a stage until its last bucket is filled, which may be too much, since
+    the order within a stage is unknown.
 
     Raises
         TypeError     a strategy is expected
