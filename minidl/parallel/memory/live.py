@@ -29,8 +29,8 @@ from minidl.recomputation import Recomputation
 from minidl.tape import Node, node_of, walk
 
 COMPUTING = (
-    "minidl.tape", "minidl.tensor", "minidl.kernels", "minidl.functional", "minidl.recomputation", "minidl.cluster",
-    "minidl.nn", "minidl.optim", "minidl.parallel.tensor",
+    "minidl.tape", "minidl.deferred", "minidl.tensor", "minidl.kernels", "minidl.functional", "minidl.recomputation",
+    "minidl.cluster", "minidl.nn", "minidl.optim", "minidl.parallel.tensor",
 )  # fmt: skip
 """Modules whose functions hold what they need only while they compute."""
 

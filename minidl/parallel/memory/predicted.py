@@ -30,6 +30,7 @@ from minidl.parallel.strategy import Strategy, check_strategy
 from minidl.parallel.tensor.hybrid import Hybrid
 
 LOSS, MESSAGES, GATHERED, DEFERRED = "loss", "messages", "gathered weights", "deferred weight gradients"
+EARLIER = "earlier gradients of tied parameters"
 """Names of what belongs to no stage of the model."""
 
 
@@ -258,6 +259,12 @@ class _Rank:
             for unit in spec.users:
                 self._units[unit] += sum(p.data.nbytes for p in spec.parameters)
         self._memory = places_of(specs)[0] if self._units else 0
+        self._tied: list[tuple[int, int, int, int]] = []  # chunk, steps between which units use the same, gradient
+        for chunk, numbers in self._unit_of.items():
+            for p in (p for spec in specs if len({*spec.users} & {*numbers}) > 1 for p in spec.parameters):
+                using = [i for i, step in enumerate(steps[chunk]) if p in {*step.tensors()}]
+                begin = numbers.index(numbers[using[0]])
+                self._tied.append((chunk, begin, using[-1], p.data.nbytes if p in state else 0))
 
     def peak(self, name: str | None) -> NodeMemory:
         """What there is when there is most, of the moments of that name."""
@@ -292,11 +299,13 @@ class _Rank:
             before = gradients.get(chunk)
             if state not in seen and action.kind in "BI":
                 of_others = [each for each in gradients.items() if each[0] != chunk]
-                for now, mine, buffers in self._backward(chunk, kept, before, is_last, after):
+                for now, mine, buffers in self._backward(action, kept, before, is_last, after):
                     yield _Moment("backward", others + now, [*of_others, (chunk, mine)], rest + buffers)
-            if state not in seen and action.kind in "IW":  # at the end of I; when W adds its largest gradient
+            if state not in seen and action.kind in "IW":  # at the end of I; when W has made its largest gradient
                 left = Part(DEFERRED, "activations", kept.deferred if action.kind == "I" else 0)
-                new = [(chunk, [self._largest[chunk]])] if action.kind == "W" else []
+                new = [(chunk, [self._largest[chunk]])] if action.kind == "W" and before is None else []
+                if action.kind == "W" and before is not None:
+                    rest = rest + self._earlier(chunk)
                 messages = Part(MESSAGES, "buffers", kept.input + sum(kept.outputs.values()) if left.nbytes else 0)
                 yield _Moment("backward", others, [*gradients.items(), *new], [*rest, left, messages])
             seen.add(state)
@@ -310,12 +319,13 @@ class _Rank:
         yield _Moment("update", [], [*gradients.items()], [])
 
     def _backward(
-        self, chunk: int, kept: Kept, before: Sequence[int] | None, is_last: bool, after: Action | None
+        self, action: Action, kept: Kept, before: Sequence[int] | None, is_last: bool, after: Action | None
     ) -> Iterator[tuple[list[_OfChunk], list[int], list[Part]]]:
         """What a chunk has after each step of its backward pass: activations, gradients, and buffers.
 
         before: its gradients from earlier micro-batches
         """
+        chunk, adds = action.chunk, action.kind == "B" and before is not None
         last = len(self._steps[chunk]) - 1
         for i in reversed(range(last + 3)):
             now: list[_OfChunk] = [(chunk, kept.steps[:i])]
@@ -328,8 +338,17 @@ class _Rank:
                 buffers.append(Part(MESSAGES, "buffers", kept.outputs.get(i - 1, kept.input)))
             if i in kept.again:
                 again = [*now, (chunk, [0] * i + [kept.again[i]])]
-                yield again, self._computed(chunk, i + 1, before, is_last, is_between=True), buffers
-            yield now, self._computed(chunk, i, before, is_last), buffers
+                earlier = self._earlier(chunk, i + 1) if adds else []
+                yield again, self._computed(chunk, i + 1, before, is_last, is_between=True), buffers + earlier
+            yield now, self._computed(chunk, i, before, is_last), buffers + (self._earlier(chunk, i) if adds else [])
+
+    def _earlier(self, chunk: int, step: int | None = None) -> list[Part]:
+        """Sums of earlier micro-batches, kept apart until all units that use the parameter have added their terms.
+
+        step: of the backward pass; None: any
+        """
+        tied = [nbytes for of, a, b, nbytes in self._tied if of == chunk and (step is None or a <= step <= b)]
+        return [Part(EARLIER, "buffers", sum(tied))]
 
     def _own(self, chunk: int) -> Sequence[int]:
         """The gradients of a chunk's steps that the rank keeps for the update."""
