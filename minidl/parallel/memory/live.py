@@ -20,7 +20,7 @@ from minidl.nn import Module
 from minidl.parallel.data_parallel.serial import Serial
 from minidl.parallel.job import Job, built_once
 from minidl.parallel.memory.node_memory import NodeMemory, Part
-from minidl.parallel.memory.reached import Reached, label
+from minidl.parallel.memory.reached import DEFERRED, Reached, label
 from minidl.parallel.pipeline.costs import name_of, names_in
 from minidl.parallel.run.session import Session
 from minidl.parallel.strategy import Strategy, check_strategy
@@ -188,7 +188,8 @@ class _Watch:
             kept = found.new([node, outputs.get(node)])
             yield Part(name, "activations", sum(array.nbytes for array in kept))
         for name, array in reached.arrays:
-            yield from _new_parts("gradients" if name == "gradient buckets" else "buffers", found, [(name, array)])
+            component = {"gradient buckets": "gradients", DEFERRED: "activations"}.get(name, "buffers")
+            yield from _new_parts(component, found, [(name, array)])
 
 
 def _module(frame: FrameType) -> str:

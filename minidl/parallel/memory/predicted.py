@@ -19,6 +19,7 @@ from minidl.parallel.data_parallel.synchronous import Synchronous
 from minidl.parallel.job import Job, check_job
 from minidl.parallel.memory import steps
 from minidl.parallel.memory.node_memory import NodeMemory, Part
+from minidl.parallel.memory.reached import DEFERRED
 from minidl.parallel.memory.steps import Alone, Kept, Step
 from minidl.parallel.pipeline.action import Action
 from minidl.parallel.pipeline.pipeline import Pipeline
@@ -29,7 +30,7 @@ from minidl.parallel.sharded.units import GroupSpec, places_of
 from minidl.parallel.strategy import Strategy, check_strategy
 from minidl.parallel.tensor.hybrid import Hybrid
 
-LOSS, MESSAGES, GATHERED, DEFERRED = "loss", "messages", "gathered weights", "deferred weight gradients"
+LOSS, MESSAGES, GATHERED = "loss", "messages", "gathered weights"
 EARLIER = "earlier gradients of tied parameters"
 """Names of what belongs to no stage of the model."""
 
@@ -304,10 +305,13 @@ class _Rank:
             if state not in seen and action.kind in "IW":  # at the end of I; when W has made its largest gradient
                 left = Part(DEFERRED, "activations", kept.deferred if action.kind == "I" else 0)
                 new = [(chunk, [self._largest[chunk]])] if action.kind == "W" and before is None else []
-                if action.kind == "W" and before is not None:
-                    rest = rest + self._earlier(chunk)
-                messages = Part(MESSAGES, "buffers", kept.input + sum(kept.outputs.values()) if left.nbytes else 0)
-                yield _Moment("backward", others, [*gradients.items(), *new], [*rest, left, messages])
+                now = self._earlier(chunk) if action.kind == "W" and before is not None else []
+                now += self._gathered(chunk, 0, -1, after)
+                end = next(iter(kept.outputs.values()), 0) if left.nbytes else 0  # I has the output, and its gradient
+                messages = Part(MESSAGES, "buffers", end + (kept.input if left.nbytes else 0))
+                yield _Moment(
+                    "backward", [*others, (chunk, [end])], [*gradients.items(), *new], [*rest, *now, left, messages]
+                )
             seen.add(state)
             if action.kind == "F":
                 alive[key] = [(chunk, [kept.input])] if self._recomputes else [received, (chunk, kept.steps)]

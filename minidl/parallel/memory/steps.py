@@ -125,6 +125,7 @@ def kept(
         outputs: dict[int, int] = {}
         again: dict[int, int] = {}
         kinds: list[Any] = []
+        deferred = 0
         for i, step in enumerate(steps):
             kinds.append((step.kind(), [(each.shape, each.dtype) for each in _tensors(x)]))
             if not defer and len(kinds) > 2 and kinds[-1] == kinds[-2] == kinds[-3]:
@@ -141,16 +142,22 @@ def kept(
                 x, leaves = separate(output)
                 outputs[i] = _size([each.data for each in leaves])
             of_steps.append(_size(arrays.new(tensors_of(output) if step.is_end else nodes_of(output))))
+            deferred += _deferred(output) if defer and step.is_end else 0
         if number == len(chunks) - 1:
             output = mean_loss(job.loss, output, y, of_shard) * 1.0  # the share of the minibatch
             of_steps.append(_size(arrays.new(nodes_of(output))))
+            deferred += _deferred(output) if defer else 0
         else:
             of_steps.append(0)
-        rest = None
-        if defer and (begin := [tensor for tensor in tensors_of(output) if tensor.requires_grad]):
-            rest = backward(begin, [shapes.empty(each.shape, each.dtype) for each in begin], defer=True)
-        found.append(Kept(of_steps, outputs, again, received, given, 0 if rest is None else rest.nbytes))
+        found.append(Kept(of_steps, outputs, again, received, given, deferred))
     return found
+
+
+def _deferred(output: Any) -> int:
+    """What the graph of the output keeps between I and W."""
+    begin = [tensor for tensor in tensors_of(output) if tensor.requires_grad]
+    rest = backward(begin, [shapes.empty(each.shape, each.dtype) for each in begin], defer=True) if begin else None
+    return 0 if rest is None else rest.nbytes
 
 
 def _tensors(x: Any) -> list[Any]:
