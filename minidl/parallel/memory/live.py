@@ -51,8 +51,8 @@ def live(
     "forward", "update" or "F3" of a pipeline; where a communicator call begins, "backward: all_reduce"; where backward
     has completed a gradient or repeated a call, "backward: gradient" and "backward: recomputed". The first minibatch
     does not count, before which the optimizer has no state; nor do the data set, its minibatches, copies that the
-    engine makes of messages, and what an operation needs only while it computes. With `Sharded(offload=)`, host and
-    device count together.
+    engine makes of messages, what an operation needs only while it computes, and the terms of a tied parameter's
+    gradient that one backward pass has yet to add up. With `Sharded(offload=)`, host and device count together.
 
     >>> from minidl import data, nn, optim, parallel
     >>> job = parallel.Job(lambda: nn.models.MLP(64, 300, 10), data.digits, optim.Adam)

@@ -60,8 +60,13 @@ def predicted(
         "backward"  after the backward pass of a stage: activations of the stages before it, gradients from it on
         "update"    when the optimizer has the gradients: what ZeRO's formulas count
 
-    Minibatches, and what an operation needs only while it computes, do not count. `overlap=None` counts as True, as
-    where there is a network.
+    Minibatches do not count, nor what an operation needs only while it computes, nor the terms of a tied parameter's
+    gradient that one backward pass has yet to add up. `overlap=None` counts as True, as where there is a network.
+
+    What travels counts as if all of it were there: with overlap, the weights of the next unit (stage 3), and the last
+    two complete buckets (stages 2 and 3; of stage 1 their sums); also the largest bucket that a stage of the model
+    completes, and one that waited for it. A run holds less where the next unit's weights are not there at its peak, or
+    the buckets of a stage are completed in a better order.
 
     Raises
         TypeError     a strategy is expected
