@@ -310,12 +310,12 @@ class _Rank:
             if state not in seen and action.kind in "IW":  # at the end of I; when W has made its largest gradient
                 left = Part(DEFERRED, "activations", kept.deferred if action.kind == "I" else 0)
                 new = [(chunk, [self._largest[chunk]])] if action.kind == "W" and before is None else []
-                now = self._earlier(chunk) if action.kind == "W" and before is not None else []
-                now += self._gathered(chunk, 0, -1, after)
+                more = self._earlier(chunk) if action.kind == "W" and before is not None else []
+                more += self._gathered(chunk, 0, -1, after)
                 end = next(iter(kept.outputs.values()), 0) if left.nbytes else 0  # I has the output, and its gradient
                 messages = Part(MESSAGES, "buffers", end + (kept.input if left.nbytes else 0))
                 yield _Moment(
-                    "backward", [*others, (chunk, [end])], [*gradients.items(), *new], [*rest, *now, left, messages]
+                    "backward", [*others, (chunk, [end])], [*gradients.items(), *new], [*rest, *more, left, messages]
                 )
             seen.add(state)
             if action.kind == "F":
