@@ -19,6 +19,7 @@ from minidl.parallel.data_parallel.synchronous import Synchronous
 from minidl.parallel.job import Job, check_job
 from minidl.parallel.memory import steps
 from minidl.parallel.memory.node_memory import NodeMemory, Part
+from minidl.parallel.memory.reached import DEFERRED
 from minidl.parallel.memory.steps import Alone, Kept, Step
 from minidl.parallel.pipeline.action import Action
 from minidl.parallel.pipeline.pipeline import Pipeline
@@ -29,13 +30,9 @@ from minidl.parallel.sharded.units import GroupSpec, places_of
 from minidl.parallel.strategy import Strategy, check_strategy
 from minidl.parallel.tensor.hybrid import Hybrid
 
-LOSS, MESSAGES, GATHERED, DEFERRED, SAMPLES = (
-    "loss",
-    "messages",
-    "gathered weights",
-    "deferred weight gradients",
-    "samples",
-)
+LOSS, MESSAGES, GATHERED = "loss", "messages", "gathered weights"
+EARLIER = "earlier gradients of tied parameters"
+SAMPLES = "samples"
 """Names of what belongs to no stage of the model."""
 
 
@@ -64,8 +61,13 @@ def predicted(
         "backward"  after the backward pass of a stage: activations of the stages before it, gradients from it on
         "update"    when the optimizer has the gradients: what ZeRO's formulas count
 
-    Minibatches, and what an operation needs only while it computes, do not count. `overlap=None` counts as True, as
-    where there is a network.
+    Minibatches do not count, nor what an operation needs only while it computes, nor the terms of a tied parameter's
+    gradient that one backward pass has yet to add up. `overlap=None` counts as True, as where there is a network.
+
+    What travels counts as if all of it were there: with overlap, the weights of the next unit (stage 3), and the last
+    two complete buckets (stages 2 and 3; of stage 1 their sums); also the largest bucket that a stage of the model
+    completes, and one that waited for it. A run holds less where the next unit's weights are not there at its peak, or
+    the buckets of a stage are completed in a better order.
 
     With `Sharded(offload=)` it is the memory of the device, without the host's bytes, as a run records it, in
     `report.recorded["device"]`: after forward, and when a bucket is filled, which has its gradients a second time.
@@ -276,6 +278,12 @@ class _Rank:
             for unit in spec.users:
                 self._units[unit] += sum(p.data.nbytes for p in spec.parameters)
         self._memory = places_of(specs)[0] if self._units else 0
+        self._tied: list[tuple[int, int, int, int]] = []  # chunk, steps between which units use the same, gradient
+        for chunk, numbers in self._unit_of.items():
+            for p in (p for spec in specs if len({*spec.users} & {*numbers}) > 1 for p in spec.parameters):
+                using = [i for i, step in enumerate(steps[chunk]) if p in {*step.tensors()}]
+                begin = numbers.index(numbers[using[0]])
+                self._tied.append((chunk, begin, using[-1], p.data.nbytes if p in state else 0))
 
     def peak(self, name: str | None) -> NodeMemory:
         """What there is when there is most, of the moments of that name."""
@@ -311,13 +319,18 @@ class _Rank:
             before = gradients.get(chunk)
             if state not in seen and action.kind in "BI":
                 of_others = [each for each in gradients.items() if each[0] != chunk]
-                for now, mine, buffers in self._backward(chunk, kept, before, is_last, after):
+                for now, mine, buffers in self._backward(action, kept, before, is_last, after):
                     yield _Moment("backward", others + now, [*of_others, (chunk, mine)], rest + buffers)
-            if state not in seen and action.kind in "IW":  # at the end of I; when W adds its largest gradient
+            if state not in seen and action.kind in "IW":  # at the end of I; when W has made its largest gradient
                 left = Part(DEFERRED, "activations", kept.deferred if action.kind == "I" else 0)
-                new = [(chunk, [self._largest[chunk]])] if action.kind == "W" else []
-                messages = Part(MESSAGES, "buffers", kept.input + sum(kept.outputs.values()) if left.nbytes else 0)
-                yield _Moment("backward", others, [*gradients.items(), *new], [*rest, left, messages])
+                new = [(chunk, [self._largest[chunk]])] if action.kind == "W" and before is None else []
+                more = self._earlier(chunk) if action.kind == "W" and before is not None else []
+                more += self._gathered(chunk, 0, -1, after)
+                end = next(iter(kept.outputs.values()), 0) if left.nbytes else 0  # I has the output, and its gradient
+                messages = Part(MESSAGES, "buffers", end + (kept.input if left.nbytes else 0))
+                yield _Moment(
+                    "backward", [*others, (chunk, [end])], [*gradients.items(), *new], [*rest, *more, left, messages]
+                )
             seen.add(state)
             if action.kind == "F":
                 alive[key] = [(chunk, [kept.input])] if self._recomputes else [received, (chunk, kept.steps)]
@@ -373,12 +386,13 @@ class _Rank:
         yield _Moment("update", [], [(chunk, kept_whole)], [])
 
     def _backward(
-        self, chunk: int, kept: Kept, before: Sequence[int] | None, is_last: bool, after: Action | None
+        self, action: Action, kept: Kept, before: Sequence[int] | None, is_last: bool, after: Action | None
     ) -> Iterator[tuple[list[_OfChunk], list[int], list[Part]]]:
         """What a chunk has after each step of its backward pass: activations, gradients, and buffers.
 
         before: its gradients from earlier micro-batches
         """
+        chunk, adds = action.chunk, action.kind == "B" and before is not None
         last = len(self._steps[chunk]) - 1
         for i in reversed(range(last + 3)):
             now: list[_OfChunk] = [(chunk, kept.steps[:i])]
@@ -391,8 +405,17 @@ class _Rank:
                 buffers.append(Part(MESSAGES, "buffers", kept.outputs.get(i - 1, kept.input)))
             if i in kept.again:
                 again = [*now, (chunk, [0] * i + [kept.again[i]])]
-                yield again, self._computed(chunk, i + 1, before, is_last, is_between=True), buffers
-            yield now, self._computed(chunk, i, before, is_last), buffers
+                earlier = self._earlier(chunk, i + 1) if adds else []
+                yield again, self._computed(chunk, i + 1, before, is_last, is_between=True), buffers + earlier
+            yield now, self._computed(chunk, i, before, is_last), buffers + (self._earlier(chunk, i) if adds else [])
+
+    def _earlier(self, chunk: int, step: int | None = None) -> list[Part]:
+        """Sums of earlier micro-batches, kept apart until all units that use the parameter have added their terms.
+
+        step: of the backward pass; None: any
+        """
+        tied = [nbytes for of, a, b, nbytes in self._tied if of == chunk and (step is None or a <= step <= b)]
+        return [Part(EARLIER, "buffers", sum(tied))]
 
     def _own(self, chunk: int) -> Sequence[int]:
         """The gradients of a chunk's steps that the rank keeps for the update."""

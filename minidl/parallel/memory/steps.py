@@ -131,6 +131,7 @@ def kept(
         again: dict[int, int] = {}
         kinds: list[Any] = []
         inputs_of: list[int] = []
+        deferred = 0
         for i, step in enumerate(steps):
             inputs_of.append(_size([each.data for each in tensors_of(x)]) if i or number else 0)
             kinds.append((step.kind(), [(each.shape, each.dtype) for each in _tensors(x)]))
@@ -150,20 +151,24 @@ def kept(
             graph = tensors_of(output) if step.is_end else nodes_of(output)
             of_steps.append(_size(arrays.new(graph)))
             of_batch += sum(of_sample.get(id(each), 0) for each in all_arrays.new(graph))
+            deferred += _deferred(output) if defer and step.is_end else 0
         inputs_of.append(_size([each.data for each in _tensors(output)]))
         if number == len(chunks) - 1:
             output = mean_loss(job.loss, output, y, of_shard) * 1.0  # the share of the minibatch
             of_steps.append(_size(arrays.new(nodes_of(output))))
             of_batch += sum(of_sample.get(id(each), 0) for each in all_arrays.new(nodes_of(output)))
+            deferred += _deferred(output) if defer else 0
         else:
             of_steps.append(0)
-        rest = None
-        if defer and (begin := [tensor for tensor in tensors_of(output) if tensor.requires_grad]):
-            rest = backward(begin, [shapes.empty(each.shape, each.dtype) for each in begin], defer=True)
-        found.append(
-            Kept(of_steps, outputs, again, received, given, 0 if rest is None else rest.nbytes, of_batch, inputs_of)
-        )
+        found.append(Kept(of_steps, outputs, again, received, given, deferred, of_batch, inputs_of))
     return found
+
+
+def _deferred(output: Any) -> int:
+    """What the graph of the output keeps between I and W."""
+    begin = [tensor for tensor in tensors_of(output) if tensor.requires_grad]
+    rest = backward(begin, [shapes.empty(each.shape, each.dtype) for each in begin], defer=True) if begin else None
+    return 0 if rest is None else rest.nbytes
 
 
 def _tensors(x: Any) -> list[Any]:

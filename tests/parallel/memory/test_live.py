@@ -51,11 +51,27 @@ def normalized():
     return nn.Sequential(nn.Linear(30, 130), nn.BatchNorm1d(130), nn.ReLU(), nn.Dropout(0.3), nn.Linear(130, 7))
 
 
+class Tied(nn.Module):
+    """Two stages use one layer, with another between them."""
+
+    def __init__(self):
+        self.first, self.shared, self.between = nn.Linear(30, 87), nn.Linear(87, 87), nn.Linear(87, 87)
+        self.head = nn.Linear(87, 7)
+
+    def stages(self):
+        layers = self.first, self.shared, self.between, self.shared
+        return [*(nn.Stage(nn.Sequential(each, nn.Tanh()), each) for each in layers), nn.Stage(self.head, self.head)]
+
+    def forward(self, x):
+        return nn.run_stages(self.stages(), x)
+
+
 MODELS = {
     "mlp": (lambda: nn.models.MLP(30, 130, 131, 7), partial(numbers, 30)),
     "norm": (normalized, partial(numbers, 30)),
     "lenet": (lambda: nn.models.LeNet(size=8, num_classes=7), partial(numbers, 1, 8, 8)),
     "resnet": (lambda: nn.models.ResNet(8, num_classes=7, in_channels=1), partial(numbers, 1, 8, 8)),
+    "tied": (Tied, partial(numbers, 30)),
     "rnn": (partial(Recurrent, nn.RNN), partial(numbers, 9, 11)),
     "lstm": (partial(Recurrent, nn.LSTM), partial(numbers, 9, 11)),
     "gpt": (small_gpt, tokens),
@@ -76,6 +92,18 @@ STRATEGIES = {
     "stage 2": (Sharded(2, overlap=False, bucket_mb=0.005), 3, ("mlp", "resnet", "gpt")),
     "stage 2, overlap": (Sharded(2, overlap=True, bucket_mb=0.03), 3, ("gpt",)),
     "stage 3": (Sharded(3, overlap=False), 3, ("mlp", "lenet", "resnet", "gpt", "gpt, selective")),
+    "stage 3, accumulate": (Sharded(3, overlap=False, accumulate=2), 2, ("tied", "mlp")),
+    "zb-h1": (Pipeline(2, micro_batches=3, schedule="zb-h1", cuts=(1,)), 2, ("tied", "mlp")),
+    "zb-h1, stage 3": (
+        Hybrid(dp=2, pp=2, shard=3, micro_batches=3, schedule="zb-h1", cuts=(1,), overlap=False),
+        4,
+        ("tied",),
+    ),
+    "recompute, stage 3": (
+        Hybrid(dp=2, pp=2, shard=3, micro_batches=2, recompute=True, cuts=(1,), overlap=False),
+        4,
+        ("tied",),
+    ),
     "1f1b": (Pipeline(2, micro_batches=3), 2, PIPELINED),
     "gpipe": (Pipeline(2, micro_batches=3, schedule="gpipe", replicas=2, overlap=False), 4, ("mlp", "lenet", "gpt")),
     "recompute": (Pipeline(2, micro_batches=4, recompute=True), 2, ("mlp", "resnet", "gpt")),
@@ -98,6 +126,7 @@ def job_of(model):
 
 CASES = [(name, model) for name, (_, _, models) in STRATEGIES.items() for model in models]
 FIRST = [(name, model) for name, model in CASES if name == "serial" or model in ("norm", "gpt")]
+FIRST += [("stage 3, accumulate", "tied"), ("zb-h1", "tied")]
 
 
 @pytest.mark.parametrize(("name", "model"), [*FIRST, *exhaustively(*(case for case in CASES if case not in FIRST))])
