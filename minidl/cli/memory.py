@@ -145,16 +145,19 @@ def _asked(context: Context) -> tuple[Job, Strategy, int, dict[str, str]]:
         sources = {name: context.get_parameter_source(name) for name in ("strategy", "nodes")}
         given = [name for name, source in sources.items() if source is not None and source.name == "COMMANDLINE"]
         options = options | with_plan(plan, options, given)
-    elif strategy is not None and getattr(strategies.parse(strategy)[0], "offload", None) is not None:
+    has_host = plan is None and getattr(strategy and strategies.parse(strategy)[0], "offload", None) is not None
+    if has_host and options["measure"]:
         raise ValueError(
-            "what a host keeps for its device is not known before a run: leave out offload, or let minidl train "
-            "--on simulation --device-memory 2MB@10us/16GB count what is on the device"
+            "--measure counts the arrays of host and device together, the formula those of the device alone: leave out "
+            "--measure, or let minidl train --on simulation --device-memory 2MB@10us/16GB count what is on the device"
         )
     is_text = name_of(options["model"]) == "gpt"
     data, size = options["data"] or ("stdlib_text" if is_text else "digits"), options["batch_size"]
     rest: Options = {"epochs": None, "lr": None, "momentum": None, "lr_decay": None, "kernels": None, "flops": None}
     rest |= {"seed": 0, "algorithm": "auto", "bucket_mb": 1.0, "on": "simulation", "network": "none", "data": data}
     rest["device_memory"] = None  # of a simulated node: here the option is a size alone
+    if has_host:  # as every process has
+        rest["on"] = "processes"
     nodes = options["nodes"]
     rest["nodes"] = min(nodes, engines.MOST_SIMULATED)  # there may be more: none is simulated
     complete, how, _ = completed(options | rest)

@@ -69,6 +69,13 @@ def test_the_change_that_helps_is_a_plan_that_can_be_typed_and_takes_what_is_sai
     assert size(shown("--batch-size", 29, "--plan", *shlex.split(plan))["bytes"]) == nbytes
 
 
+def test_a_device_with_a_host_lacks_what_the_host_keeps():
+    typed = ("--nodes", 2, "--batch-size", 6, "--strategy")
+    alone, both = (shown(*typed, f"sharded:2{rest}")["by_component"] for rest in ("", ",offload=offload(optimizer)"))
+    assert alone["optimizer"] > 0 == both["optimizer"]
+    assert both["weights"] == alone["weights"]
+
+
 def test_more_nodes_than_are_simulated_have_a_memory_too():
     of_few, of_many = (shown("--plan", f"dp={dp},shard=1", "--batch-size", dp)["by_component"] for dp in (51, 1530))
     assert of_many["weights"] == of_few["weights"]
@@ -124,7 +131,7 @@ def test_what_cannot_be_is_refused_in_one_sentence():
             "--model gpt --plan dp=8,shard=2 --shard 3": "--shard 3 and --plan dp=8,shard=2: give one of them",
             "--model gpt --shard 3": "give dp=2 or more and as many nodes",
             "--strategy sharded:stage=2 --nodes 4 --shard 3": "leave it out, and give --plan dp=4,shard=3",
-            "--strategy sharded:offload=offload(optimizer)": "what a host keeps for its device is not known before",
+            "--strategy sharded:offload=offload(optimizer) --measure": "counts the arrays of host and device together",
             "--model gpt --recompute selctive": "recompute must be",
             "--model mlp --recompute selective": "MLP has no layer of attention",
             "--strategy gossip --nodes 4": "Sharded, Pipeline and Hybrid, not Gossip",

@@ -20,7 +20,7 @@ from minidl.nn import Module
 from minidl.parallel.data_parallel.serial import Serial
 from minidl.parallel.job import Job, built_once
 from minidl.parallel.memory.node_memory import NodeMemory, Part
-from minidl.parallel.memory.reached import Reached, label
+from minidl.parallel.memory.reached import DEFERRED, Reached, label
 from minidl.parallel.pipeline.costs import name_of, names_in
 from minidl.parallel.run.session import Session
 from minidl.parallel.strategy import Strategy, check_strategy
@@ -29,8 +29,8 @@ from minidl.recomputation import Recomputation
 from minidl.tape import Node, node_of, walk
 
 COMPUTING = (
-    "minidl.tape", "minidl.tensor", "minidl.kernels", "minidl.functional", "minidl.recomputation", "minidl.cluster",
-    "minidl.nn", "minidl.optim", "minidl.parallel.spatial", "minidl.parallel.tensor",
+    "minidl.tape", "minidl.deferred", "minidl.tensor", "minidl.kernels", "minidl.functional", "minidl.recomputation",
+    "minidl.cluster", "minidl.nn", "minidl.optim", "minidl.parallel.spatial", "minidl.parallel.tensor",
 )  # fmt: skip
 """Modules whose functions hold what they need only while they compute."""
 
@@ -51,8 +51,8 @@ def live(
     "forward", "update" or "F3" of a pipeline; where a communicator call begins, "backward: all_reduce"; where backward
     has completed a gradient or repeated a call, "backward: gradient" and "backward: recomputed". The first minibatch
     does not count, before which the optimizer has no state; nor do the data set, its minibatches, copies that the
-    engine makes of messages, and what an operation needs only while it computes. With `Sharded(offload=)`, host and
-    device count together.
+    engine makes of messages, what an operation needs only while it computes, and the terms of a tied parameter's
+    gradient that one backward pass has yet to add up. With `Sharded(offload=)`, host and device count together.
 
     >>> from minidl import data, nn, optim, parallel
     >>> job = parallel.Job(lambda: nn.models.MLP(64, 300, 10), data.digits, optim.Adam)
@@ -188,7 +188,8 @@ class _Watch:
             kept = found.new([node, outputs.get(node)])
             yield Part(name, "activations", sum(array.nbytes for array in kept))
         for name, array in reached.arrays:
-            yield from _new_parts("gradients" if name == "gradient buckets" else "buffers", found, [(name, array)])
+            component = {"gradient buckets": "gradients", DEFERRED: "activations"}.get(name, "buffers")
+            yield from _new_parts(component, found, [(name, array)])
 
 
 def _module(frame: FrameType) -> str:

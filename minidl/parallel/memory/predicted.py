@@ -19,6 +19,7 @@ from minidl.parallel.data_parallel.synchronous import Synchronous
 from minidl.parallel.job import Job, check_job
 from minidl.parallel.memory import steps
 from minidl.parallel.memory.node_memory import NodeMemory, Part
+from minidl.parallel.memory.reached import DEFERRED
 from minidl.parallel.memory.steps import Alone, Kept, Step
 from minidl.parallel.pipeline.action import Action
 from minidl.parallel.pipeline.pipeline import Pipeline
@@ -29,7 +30,9 @@ from minidl.parallel.sharded.units import GroupSpec, places_of
 from minidl.parallel.strategy import Strategy, check_strategy
 from minidl.parallel.tensor.hybrid import Hybrid
 
-LOSS, MESSAGES, GATHERED, DEFERRED = "loss", "messages", "gathered weights", "deferred weight gradients"
+LOSS, MESSAGES, GATHERED = "loss", "messages", "gathered weights"
+EARLIER = "earlier gradients of tied parameters"
+SAMPLES = "samples"
 """Names of what belongs to no stage of the model."""
 
 
@@ -58,8 +61,18 @@ def predicted(
         "backward"  after the backward pass of a stage: activations of the stages before it, gradients from it on
         "update"    when the optimizer has the gradients: what ZeRO's formulas count
 
-    Minibatches, and what an operation needs only while it computes, do not count. `overlap=None` counts as True, as
-    where there is a network.
+    Minibatches do not count, nor what an operation needs only while it computes, nor the terms of a tied parameter's
+    gradient that one backward pass has yet to add up. `overlap=None` counts as True, as where there is a network.
+
+    What travels counts as if all of it were there: with overlap, the weights of the next unit (stage 3), and the last
+    two complete buckets (stages 2 and 3; of stage 1 their sums); also the largest bucket that a stage of the model
+    completes, and one that waited for it. A run holds less where the next unit's weights are not there at its peak, or
+    the buckets of a stage are completed in a better order.
+
+    With `Sharded(offload=)` it is the memory of the device, without the host's bytes, as a run records it, in
+    `report.recorded["device"]`: after forward, and when a bucket is filled, which has its gradients a second time.
+    There the samples count, too; and the input of a stage until its last bucket is filled, which may be too much, since
+    the order within a stage is unknown.
 
     Raises
         TypeError     a strategy is expected
@@ -96,8 +109,6 @@ def _check_known(strategy: Strategy) -> None:
         raise ValueError("predicted does not know how Serial adds up the gradients of shards: leave out shards")
     if isinstance(strategy, Synchronous) and strategy.compressor is not None:
         raise ValueError("predicted does not know what a compressor keeps: leave out compressor")
-    if isinstance(strategy, Sharded) and strategy.offload is not None:
-        raise ValueError("predicted does not know what a host keeps for its device: leave out offload")
     if isinstance(strategy, Hybrid) and strategy._tiles > 1:
         raise ValueError(
             "predicted does not know what tiles and their halos take: leave out spatial, or measure a run with "
@@ -194,10 +205,14 @@ class _Moment(NamedTuple):
 
 
 class _Share(NamedTuple):
-    """What a bucket has of the gradients of a chunk's step, in bytes: all, and what this rank owns of the sum."""
+    """What a bucket has of the gradients of a chunk's step, in bytes: all, and what this rank owns of the sum.
+
+    last_use: the last step that uses the parameter
+    """
 
     chunk: int
     step: int
+    last_use: int
     whole: int
     own: int
 
@@ -232,23 +247,28 @@ class _Rank:
         self._last = {action.chunk: action for action in self._actions if action.kind in "BW"}
         self._recomputes = isinstance(strategy, Pipeline) and strategy.recompute in (True, "full")
         self._sharing, self._overlaps = _sharing(strategy), getattr(strategy, "overlap", None) is not False
+        self._last_use: dict[Any, int] = {}
         first: dict[Any, tuple[int, int]] = {}  # the chunk and step that a tensor belongs to
         for chunk, of_chunk in steps.items():
             for i, step in enumerate(of_chunk):
+                self._last_use |= dict.fromkeys(step.tensors(), i)
                 first = dict.fromkeys(step.tensors(), (chunk, i)) | first
+        keeps = getattr(getattr(strategy, "offload", None), "what", None)  # of what the device would have
+        self._has_host = keeps is not None
         own = {p: count for spec in specs for p, count in _owned(spec.parameters, replicas).items()}
         self._fixed: list[Part] = []
         self._gradients = {chunk: [0] * (len(of_chunk) + 1) for chunk, of_chunk in steps.items()}  # the loss has none
         self._largest = dict.fromkeys(steps, 0)  # gradient of a parameter
         for tensor, (chunk, i) in first.items():
             name, numbers = steps[chunk][i].name, own.get(tensor, tensor.size)
-            weights = (numbers if self._sharing == 3 else tensor.size) * tensor.dtype.itemsize
-            self._fixed += [Part(name, "weights", weights), Part(name, "optimizer", numbers * state.get(tensor, 0))]
+            here = 0 if keeps == "all" and tensor in own else numbers if self._sharing == 3 else tensor.size
+            self._fixed.append(Part(name, "weights", here * tensor.dtype.itemsize))
+            self._fixed.append(Part(name, "optimizer", 0 if keeps else numbers * state.get(tensor, 0)))
             gradient = tensor.data.nbytes if tensor in state else 0
             self._gradients[chunk][i] += gradient
             self._largest[chunk] = max(self._largest[chunk], gradient)
         self._buckets = [
-            [_Share(*first[p], p.data.nbytes, own[p] * p.dtype.itemsize) for p in spec.parameters]
+            [_Share(*first[p], self._last_use[p], p.data.nbytes, own[p] * p.dtype.itemsize) for p in spec.parameters]
             for spec in specs
             if spec.parameters[0] in state
         ]
@@ -263,10 +283,17 @@ class _Rank:
             for unit in spec.users:
                 self._units[unit] += sum(p.data.nbytes for p in spec.parameters)
         self._memory = places_of(specs)[0] if self._units else 0
+        self._tied: list[tuple[int, int, int, int]] = []  # chunk, steps between which units use the same, gradient
+        for chunk, numbers in self._unit_of.items():
+            for p in (p for spec in specs if len({*spec.users} & {*numbers}) > 1 for p in spec.parameters):
+                using = [i for i, step in enumerate(steps[chunk]) if p in {*step.tensors()}]
+                begin = numbers.index(numbers[using[0]])
+                self._tied.append((chunk, begin, using[-1], p.data.nbytes if p in state else 0))
 
     def peak(self, name: str | None) -> NodeMemory:
         """What there is when there is most, of the moments of that name."""
-        most = max((each for each in self._moments() if name in (None, each.name)), key=lambda each: each.total)
+        moments = self._on_device() if self._has_host else self._moments()
+        most = max((each for each in moments if name in (None, each.name)), key=lambda each: each.total)
         parts = [*self._fixed, *most.others]
         for component, listed in (("gradients", most.gradients), ("activations", most.activations)):
             for chunk, numbers in listed:
@@ -297,13 +324,18 @@ class _Rank:
             before = gradients.get(chunk)
             if state not in seen and action.kind in "BI":
                 of_others = [each for each in gradients.items() if each[0] != chunk]
-                for now, mine, buffers in self._backward(chunk, kept, before, is_last, after):
+                for now, mine, buffers in self._backward(action, kept, before, is_last, after):
                     yield _Moment("backward", others + now, [*of_others, (chunk, mine)], rest + buffers)
-            if state not in seen and action.kind in "IW":  # at the end of I; when W adds its largest gradient
+            if state not in seen and action.kind in "IW":  # at the end of I; when W has made its largest gradient
                 left = Part(DEFERRED, "activations", kept.deferred if action.kind == "I" else 0)
-                new = [(chunk, [self._largest[chunk]])] if action.kind == "W" else []
-                messages = Part(MESSAGES, "buffers", kept.input + sum(kept.outputs.values()) if left.nbytes else 0)
-                yield _Moment("backward", others, [*gradients.items(), *new], [*rest, left, messages])
+                new = [(chunk, [self._largest[chunk]])] if action.kind == "W" and before is None else []
+                more = self._earlier(chunk) if action.kind == "W" and before is not None else []
+                more += self._gathered(chunk, 0, -1, after)
+                end = next(iter(kept.outputs.values()), 0) if left.nbytes else 0  # I has the output, and its gradient
+                messages = Part(MESSAGES, "buffers", end + (kept.input if left.nbytes else 0))
+                yield _Moment(
+                    "backward", [*others, (chunk, [end])], [*gradients.items(), *new], [*rest, *more, left, messages]
+                )
             seen.add(state)
             if action.kind == "F":
                 alive[key] = [(chunk, [kept.input])] if self._recomputes else [received, (chunk, kept.steps)]
@@ -314,13 +346,58 @@ class _Rank:
                 gradients[chunk] = self._own(chunk) if is_last else self._gradients[chunk]
         yield _Moment("update", [], [*gradients.items()], [])
 
+    def _on_device(self) -> Iterator[_Moment]:
+        """What a device has whose host updates: when a forward pass or a unit is done, and when a bucket is filled."""
+        last, is_unit = self._actions[-1], self._sharing == 3
+        chunk = last.chunk
+        kept = self._kept[self._samples[last.micro_batch]][chunk]
+        if kept.again:
+            raise ValueError("predicted knows no device that computes again: leave out checkpointing, or offload")
+        zeros, is_again = [0] * len(kept.steps), len(self._actions) > 2  # gradients of earlier micro-batches are whole
+        before = self._gradients[chunk] if is_again else zeros
+        is_late = self._sharing == 1 and not self._overlaps
+        samples = Part(SAMPLES, "activations", kept.samples)
+        for i in range(len(kept.steps)) if is_unit else [len(kept.steps) - 1]:
+            gathered = [*self._gathered(chunk, i, +1, last), samples]
+            gathered.append(Part(LOSS, "activations", kept.inputs[-1] * (is_unit and i > len(kept.steps) - 3)))
+            yield _Moment("forward", [(chunk, kept.steps[: i + 1])], [(chunk, before)], gathered)
+        at = len(kept.steps)
+        for i, bucket in enumerate(self._buckets):
+            at = min(at, *(share.step for share in bucket))
+            if is_unit:
+                at = self._unit_of[chunk].index(self._unit_of[chunk][at])
+            elif is_late:
+                at = 0
+            gradients = [*zeros]
+            for number, other in enumerate(self._buckets):
+                for share in other:
+                    is_there = is_again or number <= i or share.last_use > at
+                    gradients[share.step] += share.whole * (is_there and (number >= i or self._sharing == 1))
+            later = any(share.step == at for other in self._buckets[i + 1 :] for share in other) and not is_unit
+            others = [*self._gathered(chunk, at, -1, None), samples]
+            if is_unit:  # what the unit has returned is still there, and two buckets may travel
+                end = next((end for end in kept.outputs if end >= at), None)
+                output = Part(MESSAGES, "activations", 0 if end is None else kept.outputs[end])
+                sent = Part(MESSAGES, "buffers", sum(map(_size, self._buckets[max(i - IN_FLIGHT, 0) : i])))
+                yield _Moment("backward", [(chunk, kept.steps[:at])], [(chunk, gradients)], [*others, output, sent])
+            is_filled = not is_unit or (self._overlaps and i < len(self._buckets) - 1)
+            before_it = _size(self._buckets[i - 1]) if i and self._sharing > 1 else 0
+            travelling = Part(MESSAGES, "buffers", _size(bucket) * is_filled + before_it)
+            activations = kept.steps[: at + later]
+            if not (later or is_unit or is_late):  # the input of the layer that has just got its gradient
+                activations = [*activations, min(kept.inputs[at], kept.steps[at])]
+            yield _Moment("backward", [(chunk, activations)], [(chunk, gradients)], [*others, travelling])
+        kept_whole = self._gradients[chunk] if self._sharing == 1 else zeros
+        yield _Moment("update", [], [(chunk, kept_whole)], [])
+
     def _backward(
-        self, chunk: int, kept: Kept, before: Sequence[int] | None, is_last: bool, after: Action | None
+        self, action: Action, kept: Kept, before: Sequence[int] | None, is_last: bool, after: Action | None
     ) -> Iterator[tuple[list[_OfChunk], list[int], list[Part]]]:
         """What a chunk has after each step of its backward pass: activations, gradients, and buffers.
 
         before: its gradients from earlier micro-batches
         """
+        chunk, adds = action.chunk, action.kind == "B" and before is not None
         last = len(self._steps[chunk]) - 1
         for i in reversed(range(last + 3)):
             now: list[_OfChunk] = [(chunk, kept.steps[:i])]
@@ -333,8 +410,17 @@ class _Rank:
                 buffers.append(Part(MESSAGES, "buffers", kept.outputs.get(i - 1, kept.input)))
             if i in kept.again:
                 again = [*now, (chunk, [0] * i + [kept.again[i]])]
-                yield again, self._computed(chunk, i + 1, before, is_last, is_between=True), buffers
-            yield now, self._computed(chunk, i, before, is_last), buffers
+                earlier = self._earlier(chunk, i + 1) if adds else []
+                yield again, self._computed(chunk, i + 1, before, is_last, is_between=True), buffers + earlier
+            yield now, self._computed(chunk, i, before, is_last), buffers + (self._earlier(chunk, i) if adds else [])
+
+    def _earlier(self, chunk: int, step: int | None = None) -> list[Part]:
+        """Sums of earlier micro-batches, kept apart until all units that use the parameter have added their terms.
+
+        step: of the backward pass; None: any
+        """
+        tied = [nbytes for of, a, b, nbytes in self._tied if of == chunk and (step is None or a <= step <= b)]
+        return [Part(EARLIER, "buffers", sum(tied))]
 
     def _own(self, chunk: int) -> Sequence[int]:
         """The gradients of a chunk's steps that the rank keeps for the update."""

@@ -16,6 +16,7 @@ from minidl.cluster.trace.recorder import Recorder
 from minidl.cluster.work import Work
 from minidl.data import DataLoader, Dataset, Splits
 from minidl.data.loader import Batch
+from minidl.deferred import Deferred
 from minidl.kept_arrays import is_array, referred_to
 from minidl.kernels import Array
 from minidl.nn import Module
@@ -35,6 +36,9 @@ ELSEWHERE = (
 """What leads out of the node's memory, to other ranks, code and the data set; or is looked at by itself, the model."""
 
 PLAIN = {int, float, bool, str, bytes, type(None)}
+
+DEFERRED = "deferred weight gradients"
+"""The name of what I keeps for W."""
 
 BUFFERS = {GradientBuckets: "gradient buckets", Work: "messages", StageExecution: "messages"}
 
@@ -90,6 +94,8 @@ def _inside(value: Any) -> Iterable[Any]:
         return gc.get_referents(value)
     if isinstance(value, Pending):  # its other attributes lead to the engine
         return [getattr(value, name, None) for name in ("payload", "work")]
+    if isinstance(value, Deferred):  # not the sums that its backward has begun, which no other backward shows either
+        return value._kept
     if isinstance(value, deque):
         return value
     return [*referred_to(value), *getattr(value, "__dict__", {}).values()]
@@ -97,4 +103,6 @@ def _inside(value: Any) -> Iterable[Any]:
 
 def label(value: Any, outer: str = "") -> str:
     """What the arrays that an object refers to are for; by default what those of the object outside it are for."""
+    if isinstance(value, Deferred):
+        return DEFERRED
     return outer or next((name for kind, name in BUFFERS.items() if isinstance(value, kind)), "")

@@ -13,7 +13,7 @@ import numpy as np
 from minidl.cluster.collectives.partition import split
 from minidl.data.pairs import minibatch
 from minidl.kept_arrays import KeptArrays
-from minidl.kernels import Array, shapes
+from minidl.kernels import Array, owner, shapes
 from minidl.nn import Module, Stage, run_stages
 from minidl.nn.checkpointing import CheckpointedForward, check_stages
 from minidl.nn.counts import nodes_of, without_contents
@@ -61,6 +61,8 @@ class Kept(NamedTuple):
     received  of the stage before, until backward is done
     input     what the chunk began with; 0 for samples
     deferred  what is left of all that between I and W, where the schedule has them
+    samples   of the minibatch, if a layer or the loss keeps them; in none of the others
+    inputs    of its steps, and what it returns
     """
 
     steps: list[int]
@@ -69,6 +71,8 @@ class Kept(NamedTuple):
     received: int
     input: int
     deferred: int
+    samples: int
+    inputs: list[int]
 
 
 def whole(model: Module, is_unit_by_unit: bool) -> list[Step]:
@@ -115,7 +119,8 @@ def kept(
     """
     x, y = _samples(job, samples)
     left_out = [x, y, *(tensor for steps in chunks for step in steps for tensor in step.tensors())]
-    arrays, found = KeptArrays(left_out), []
+    all_arrays, of_sample = KeptArrays(left_out[2:]), {id(owner(each)): each.nbytes for each in (x, y)}
+    arrays, found, of_batch = KeptArrays(left_out), [], 0
     for number, steps in enumerate(chunks):
         inputs = tensors_of(x) if number else []
         if number and places[number] != places[number - 1]:
@@ -125,7 +130,10 @@ def kept(
         outputs: dict[int, int] = {}
         again: dict[int, int] = {}
         kinds: list[Any] = []
+        inputs_of: list[int] = []
+        deferred = 0
         for i, step in enumerate(steps):
+            inputs_of.append(_size([each.data for each in tensors_of(x)]) if i or number else 0)
             kinds.append((step.kind(), [(each.shape, each.dtype) for each in _tensors(x)]))
             if not defer and len(kinds) > 2 and kinds[-1] == kinds[-2] == kinds[-3]:
                 of_steps.append(of_steps[-1])
@@ -140,17 +148,27 @@ def kept(
             if step.is_end:
                 x, leaves = separate(output)
                 outputs[i] = _size([each.data for each in leaves])
-            of_steps.append(_size(arrays.new(tensors_of(output) if step.is_end else nodes_of(output))))
+            graph = tensors_of(output) if step.is_end else nodes_of(output)
+            of_steps.append(_size(arrays.new(graph)))
+            of_batch += sum(of_sample.get(id(each), 0) for each in all_arrays.new(graph))
+            deferred += _deferred(output) if defer and step.is_end else 0
+        inputs_of.append(_size([each.data for each in _tensors(output)]))
         if number == len(chunks) - 1:
             output = mean_loss(job.loss, output, y, of_shard) * 1.0  # the share of the minibatch
             of_steps.append(_size(arrays.new(nodes_of(output))))
+            of_batch += sum(of_sample.get(id(each), 0) for each in all_arrays.new(nodes_of(output)))
+            deferred += _deferred(output) if defer else 0
         else:
             of_steps.append(0)
-        rest = None
-        if defer and (begin := [tensor for tensor in tensors_of(output) if tensor.requires_grad]):
-            rest = backward(begin, [shapes.empty(each.shape, each.dtype) for each in begin], defer=True)
-        found.append(Kept(of_steps, outputs, again, received, given, 0 if rest is None else rest.nbytes))
+        found.append(Kept(of_steps, outputs, again, received, given, deferred, of_batch, inputs_of))
     return found
+
+
+def _deferred(output: Any) -> int:
+    """What the graph of the output keeps between I and W."""
+    begin = [tensor for tensor in tensors_of(output) if tensor.requires_grad]
+    rest = backward(begin, [shapes.empty(each.shape, each.dtype) for each in begin], defer=True) if begin else None
+    return 0 if rest is None else rest.nbytes
 
 
 def _tensors(x: Any) -> list[Any]:

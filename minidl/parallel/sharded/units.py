@@ -192,7 +192,8 @@ class Units:
         self, chunk: int, links: list[Link], gradients: Sequence[Array | None] | None, defer: bool = False
     ) -> tuple[list[Array | None], Callable[[], None] | None]:
         deferred: list[tuple[int, Callable[[], None]]] = []
-        for unit in self._finishing(chunk, self._next(chunk)):
+        units = self._finishing(chunk, self._next(chunk))  # has a name, by which `memory.live` finds what it keeps
+        for unit in units:
             if links:
                 gradients, rest = links.pop().backward(gradients, defer)
                 if rest is not None:
@@ -202,7 +203,8 @@ class Units:
     def _run_deferred(self, chunk: int, deferred: Sequence[tuple[int, Callable[[], None]]]) -> None:
         """Compute the gradients that were left out, in which no weights are read: no unit needs its own for that."""
         of_unit = dict(deferred)
-        for unit in self._finishing(chunk, iter(of_unit)):
+        units = self._finishing(chunk, iter(of_unit))
+        for unit in units:
             for group in self._groups_of[unit]:
                 group.lend(group.weights)
             of_unit[unit]()

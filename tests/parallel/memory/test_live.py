@@ -8,8 +8,9 @@ import pytest
 
 from minidl import Tensor, nn, optim, parallel
 from minidl import functional as F
+from minidl.cluster import Memory, Node, Simulation
 from minidl.data import Dataset, Splits
-from minidl.parallel import Hybrid, Pipeline, Serial, Sharded, Synchronous
+from minidl.parallel import Hybrid, Offload, Pipeline, Serial, Sharded, Synchronous
 from minidl.parallel.memory import live, predicted
 from minidl.parallel.tensor import ColumnConv2d, ColumnLinear, GridConv2d, RowLinear
 from tests.parallel.jobs import blobs, small_job
@@ -50,11 +51,27 @@ def normalized():
     return nn.Sequential(nn.Linear(30, 130), nn.BatchNorm1d(130), nn.ReLU(), nn.Dropout(0.3), nn.Linear(130, 7))
 
 
+class Tied(nn.Module):
+    """Two stages use one layer, with another between them."""
+
+    def __init__(self):
+        self.first, self.shared, self.between = nn.Linear(30, 87), nn.Linear(87, 87), nn.Linear(87, 87)
+        self.head = nn.Linear(87, 7)
+
+    def stages(self):
+        layers = self.first, self.shared, self.between, self.shared
+        return [*(nn.Stage(nn.Sequential(each, nn.Tanh()), each) for each in layers), nn.Stage(self.head, self.head)]
+
+    def forward(self, x):
+        return nn.run_stages(self.stages(), x)
+
+
 MODELS = {
     "mlp": (lambda: nn.models.MLP(30, 130, 131, 7), partial(numbers, 30)),
     "norm": (normalized, partial(numbers, 30)),
     "lenet": (lambda: nn.models.LeNet(size=8, num_classes=7), partial(numbers, 1, 8, 8)),
     "resnet": (lambda: nn.models.ResNet(8, num_classes=7, in_channels=1), partial(numbers, 1, 8, 8)),
+    "tied": (Tied, partial(numbers, 30)),
     "rnn": (partial(Recurrent, nn.RNN), partial(numbers, 9, 11)),
     "lstm": (partial(Recurrent, nn.LSTM), partial(numbers, 9, 11)),
     "gpt": (small_gpt, tokens),
@@ -77,6 +94,18 @@ STRATEGIES = {
     "stage 2": (Sharded(2, overlap=False, bucket_mb=0.005), 3, ("mlp", "resnet", "gpt")),
     "stage 2, overlap": (Sharded(2, overlap=True, bucket_mb=0.03), 3, ("gpt",)),
     "stage 3": (Sharded(3, overlap=False), 3, ("mlp", "lenet", "resnet", "gpt", "gpt, selective")),
+    "stage 3, accumulate": (Sharded(3, overlap=False, accumulate=2), 2, ("tied", "mlp")),
+    "zb-h1": (Pipeline(2, micro_batches=3, schedule="zb-h1", cuts=(1,)), 2, ("tied", "mlp")),
+    "zb-h1, stage 3": (
+        Hybrid(dp=2, pp=2, shard=3, micro_batches=3, schedule="zb-h1", cuts=(1,), overlap=False),
+        4,
+        ("tied",),
+    ),
+    "recompute, stage 3": (
+        Hybrid(dp=2, pp=2, shard=3, micro_batches=2, recompute=True, cuts=(1,), overlap=False),
+        4,
+        ("tied",),
+    ),
     "1f1b": (Pipeline(2, micro_batches=3), 2, PIPELINED),
     "gpipe": (Pipeline(2, micro_batches=3, schedule="gpipe", replicas=2, overlap=False), 4, ("mlp", "lenet", "gpt")),
     "recompute": (Pipeline(2, micro_batches=4, recompute=True), 2, ("mlp", "resnet", "gpt")),
@@ -101,6 +130,7 @@ def job_of(model):
 
 CASES = [(name, model) for name, (_, _, models) in STRATEGIES.items() for model in models]
 FIRST = [(name, model) for name, model in CASES if name == "serial" or model in ("norm", "gpt")]
+FIRST += [("stage 3, accumulate", "tied"), ("zb-h1", "tied")]
 
 
 @pytest.mark.parametrize(("name", "model"), [*FIRST, *exhaustively(*(case for case in CASES if case not in FIRST))])
@@ -113,6 +143,52 @@ def test_a_run_holds_what_is_predicted(name, model):
             continue
         for component, nbytes in measured.by_component.items():
             assert abs(formula.by_component[component] - nbytes) < 0.02 * measured.total, component
+
+
+# Stage, what the host keeps, and the settings
+HOSTS = [
+    (2, Offload(), {}), (3, Offload("all"), {}), (2, Offload(delayed=True), {"bucket_mb": 0.03}), (1, Offload(), {}),
+    (3, Offload(), {"accumulate": 2}), (3, Offload(delayed=True), {}), (3, Offload("all"), {"overlap": False}),
+]  # fmt: skip
+HOSTED = [
+    (model, nodes, precision, host)
+    for model in ("gpt", "mlp", "lenet")
+    for nodes in (3, 1)
+    for precision in ("float32", "bfloat16")
+    for host in HOSTS
+    if model != "lenet" or "bucket_mb" not in host[2]  # predicted counts the input of fc1 until its bucket is filled
+]
+FIRST_HOSTED = [HOSTED[0], HOSTED[1], HOSTED[8], next(case for case in HOSTED if case[0] == "mlp" and case[3][2])]
+
+
+@pytest.mark.parametrize(
+    ("model", "nodes", "precision", "host"),
+    [*FIRST_HOSTED, *exhaustively(*(case for case in HOSTED if case not in FIRST_HOSTED))],
+)
+def test_a_device_with_a_host_holds_what_is_predicted(model, nodes, precision, host):
+    stage, offload, settings = host
+    job = replace(job_of(model), precision=precision)
+    check_device(job, Sharded(stage, offload=offload, **settings), nodes)
+
+
+def check_device(job, strategy, nodes):
+    data = job.build_data()
+    few = replace(job, data=Splits(Dataset(*data.train[:48]), Dataset(*data.test[:1])))
+    engine = Simulation(memory=Memory(1e9, (3e-6, 0.7e9)), node=Node(1.3e9, 1e10))
+    used = parallel.train(few, strategy, nodes, engine).recorded["device"][0][0]
+    assert predicted(few, strategy, nodes)[0].total == pytest.approx(used.peak, rel=0.02)
+
+
+@pytest.mark.parametrize("frozen", [0, 3])
+def test_the_samples_and_the_input_of_the_first_trained_layer_count_on_a_device_with_a_host(frozen):
+    def model():
+        made = nn.models.MLP(300, 60, 61, 62, 7)
+        made.layers[frozen].requires_grad_(False)
+        return made
+
+    job = parallel.Job(model, partial(numbers, 300), optim.Adam, batch_size=19, epochs=1)
+    for strategy in (Sharded(1, offload=Offload()), Sharded(2, offload=Offload(delayed=True), bucket_mb=0.02)):
+        check_device(job, strategy, 1)
 
 
 def half_frozen():

@@ -120,13 +120,19 @@ def test_frozen_layers_have_neither_gradients_nor_states_and_what_no_stage_uses_
     }  # fmt: skip
 
 
+def test_a_device_with_a_host_that_computes_segments_again_is_refused():
+    job = text_job()
+    again = replace(job, model=lambda: nn.checkpointing(job.build_model(), 2))
+    with pytest.raises(ValueError, match="leave out checkpointing, or offload"):
+        predicted(again, Sharded(2, offload=Offload()), 2)
+
+
 def test_what_cannot_be_predicted_is_refused_in_a_sentence():
     job = text_job()
     for strategy, sentence in (
         (Gossip(), "predicted knows Serial, Synchronous, Sharded, Pipeline and Hybrid, not Gossip"),
         (Serial(shards=2), "leave out shards"),
         (Synchronous(compressor=compress.TopK(0.1)), "leave out compressor"),
-        (Sharded(2, offload=Offload()), "leave out offload"),
         (Pipeline(stages=2, schedule="pipedream"), "choose another schedule, such as 1f1b"),
         (Pipeline(stages=2, micro_batches=2, cuts="seconds"), 'use cuts="flops", or give the cuts'),
         (Hybrid(shard=3), "give dp=2 or more"),
