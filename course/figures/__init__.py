@@ -14,6 +14,8 @@ parameter_server.py   workers, servers and what travels between them at one mome
 machine_traffic.py    machines in racks, and what each pair sends
 memory_bars.py        what fills the memory of a machine
 divided_layers.py     two layers that several machines divide, and their messages
+divided_convolution.py  a convolution divided by channels and filters; grids of the layers of a network
+image_tiles.py        an image that a grid of ranks divides, and the halo of one of them
 gathered_units.py     a step of ZeRO's stage 3: computation, gathering, sending, and whose weights a node has
 two_tiers.py          a device and its host: computation, transfers over their link, and updates
 core_timeline.py      timelines of the core's simulated runs

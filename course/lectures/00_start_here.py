@@ -68,7 +68,7 @@ overview.show()
 # %% [markdown]
 # **What you need**: Python and numpy arrays, derivatives with the chain rule, the product of two matrices. No knowledge
 # of neural networks or clusters. **Where to go**: chapters 01, 02, 04 and 05 build on each other. After them 06 (then
-# 07), 08, 09, 10 (then 11) and 13 can be read in any order.
+# 07), 08, 09, 10 (then 11 and 12) and 13 can be read in any order.
 
 # %% source_hidden=true
 there = [path for chapter in chapters.CHAPTERS for path in chapter.lectures(overview.ROOT)]
@@ -339,8 +339,8 @@ say(f"Your guess: {guess_time.against(longer)}. **Simulated: {longer:.2f} times 
 # On a ring every node sends less than twice the gradient, however many nodes there are: chapter 04 shows how, and you
 # write it. (64 nodes also start 126 messages each, 4 nodes start 6.) So four machines are faster as long as sending
 # takes less time than three quarters of one machine's computing, which is what they save. When that is so, and what to
-# do when it is not, is the subject of the chapters from 04 on. Chapters 10, 11 and 13 divide a network that is too
-# large for one node.
+# do when it is not, is the subject of the chapters from 04 on. Chapters 10 to 13 divide a network, or an image,
+# that is too large for one node.
 #
 # ## Break it
 #

@@ -455,3 +455,5 @@ say(f"From messages of no time to {LATENCIES[-1]} units, the bubble of **{most}*
 # 1. ZB-H1 seems free. Name two things that it costs all the same.
 # 2. Your network is slow, and there is memory for twice the activations of 1F1B. Which schedule, and why not ZB-V?
 # 3. Why may W be delayed, but not I? What would go wrong if the update came before the last W?
+#
+# Next: [12a. How do several machines look at one image?](12a_halos.ipynb)

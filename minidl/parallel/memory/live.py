@@ -106,6 +106,9 @@ class _Watch:
         self._layers = _layers(session.model)
 
     def __enter__(self) -> Self:
+        scaler = self._session.scaler
+        if scaler.state_dict():  # without a scale no step is skipped, which would leave the optimizer without its state
+            scaler.load_state_dict(scaler.state_dict() | {"scale": 1.0})
         self._session.comm.watch(self._look)
         self._token = memory_watches.set((*memory_watches.get(), lambda name, outputs: self._look("moment", name)))
         parameters, small = self._session.parameters, sum(p.size for p in self._session.parameters) / 200

@@ -95,6 +95,10 @@ cut                         ..........x... .o.
 deadlock                    .............. .o.
 weights_to_stash            .............. .o.
 bubble                      xxx.......x... .o.
+bytes_of_a_cut              ..........x... .o.
+halo_exchange               xxxxx..x.xxx.. o..
+weight_gradient             xxxxx..x.xxx.. o..
+stationary_x                xxxxx..x.xx... o..
 memory_and_traffic          ..........x... .o.
 shard_optimizer             xxxx.x.xxxx... oo.
 checkpoints                 .............. .o.

@@ -17,6 +17,7 @@ from course.figures import (
     buckets,
     core_timeline,
     gathered_units,
+    image_tiles,
     machine_traffic,
     memory_bars,
     page,
@@ -311,6 +312,21 @@ def test_memory_bars_add_up_and_end_at_the_memory_of_a_machine():
     [axes] = memory_bars.draw(["weights", "activations"], {"one": (3.0, 1.0)}, limit=8, source="formula").axes
     assert [(bar.get_x(), bar.get_width()) for bar in axes.patches] == [(0.0, 3.0), (3.0, 1.0)]
     assert list(axes.lines[0].get_xdata()) == [8, 8]
+
+
+@pytest.mark.parametrize(
+    ("place", "halo"), [((1, 1), 2 * 3 * 12 + 2 * 3 * (15 + 6)), ((0, 2), 3 * 12 + 2 * 3 * (15 + 3))]
+)
+def test_the_halo_of_a_tile_has_the_pixels_that_its_neighbours_send(place, halo):
+    axes = Figure().subplots()
+    image_tiles.draw(axes, 60, (4, 5), place, 3, "")
+    areas = dict.fromkeys(map(to_hex, (style.SERIES[0], style.SERIES[1], style.SERIES[4])), 0.0)
+    for patch in axes.patches:
+        if (colour := to_hex(patch.get_facecolor())) in areas:
+            areas[colour] += patch.get_width() * patch.get_height()
+    own, rows, columns = areas.values()
+    assert own == pytest.approx(15 * 12)
+    assert rows + columns == pytest.approx(halo)
 
 
 def test_lines_between_machines_are_as_wide_as_what_they_send():

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from minidl import Tensor, nn, optim, parallel
+from minidl import functional as F
 from minidl.data import Dataset, Splits
 from minidl.parallel import Hybrid, Pipeline, Serial, Sharded, Synchronous
 from minidl.parallel.memory import live, predicted
@@ -211,6 +212,13 @@ def test_layers_have_what_they_keep():
     kept = {part.name: part.nbytes for part in measured.parts if part.component == "activations"}
     assert measured.moment == "forward"
     assert [kept[f"layers.{i}"] for i in (0, 1)] == [12 * 130 * 4, 12 * 131 * 4]
+
+
+def test_in_float16_the_optimizer_has_its_state_though_a_scaled_gradient_overflows():
+    job = replace(job_of("mlp"), loss=lambda output, y: 97.3 * F.cross_entropy(output, y), precision="float16")
+    for strategy, nodes in ((Synchronous(), 2), (Sharded(2), 3)):
+        [measured, *_] = live(job, strategy, nodes)
+        assert measured.by_component["optimizer"] == predicted(job, strategy, nodes)[0].by_component["optimizer"] > 0
 
 
 @pytest.mark.parametrize(
