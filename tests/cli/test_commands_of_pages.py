@@ -1,8 +1,8 @@
 """Every command that a page or the help prints is typed.
 
-Those of `minidl` run, with less to compute: one epoch (two where a run goes on), two seeds, 1 MB, data sets of 160
-samples, texts of 32 symbols, simulated nodes. Those of the course and of the benchmarks are parsed, and so is what a launcher starts. The
-tasks of minidl/for_engineers.md are done as they stand there, one command after the other.
+Those of `minidl` run, with less to compute: one epoch (two where a run goes on), two seeds, 1 MB, samples of 32
+symbols, data sets of 160 samples, simulated nodes. Those of the course and of the benchmarks are parsed, and so is what
+a launcher starts. The tasks of minidl/for_engineers.md are done as they stand there, one command after the other.
 """
 
 from __future__ import annotations
