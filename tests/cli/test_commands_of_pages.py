@@ -1,8 +1,8 @@
 """Every command that a page or the help prints is typed.
 
-Those of `minidl` run, with less to compute: one epoch (two where a run goes on), two seeds, 1 MB, data sets of 160
-samples, simulated nodes. Those of the course and of the benchmarks are parsed, and so is what a launcher starts. The
-tasks of minidl/for_engineers.md are done as they stand there, one command after the other.
+Those of `minidl` run, with less to compute: one epoch (two where a run goes on), two seeds, 1 MB, samples of 32
+symbols, data sets of 160 samples, simulated nodes. Those of the course and of the benchmarks are parsed, and so is what
+a launcher starts. The tasks of minidl/for_engineers.md are done as they stand there, one command after the other.
 """
 
 from __future__ import annotations
@@ -162,6 +162,7 @@ def less(words: list[str]) -> list[str]:
     words = [run_for(words) if word == "runs/FOLDER" else word for word in words]
     epochs = "2" if "--resume" in words else "1"
     most = {"--epochs": epochs, "--seeds": "2", "--bytes": "1MB"}
+    words = [re.sub("context=[0-9]+", "context=32", word) for word in words]
     words = [most.get(before, word) for before, word in zip(["", *words], words, strict=False)]
     if words[0] == "simulate" and "--bytes" not in words:
         words += ["--bytes", "1MB"]

@@ -46,7 +46,7 @@ def predicted(
 
     Parameters
         job       what to train: its model, optimizer, loss, largest minibatch, and one sample of its data are read
-        strategy  Serial (the default), Synchronous, Sharded, Pipeline or Hybrid
+        strategy  Serial (the default), Synchronous, Sharded, Pipeline or Hybrid without spatial
         nodes     as for `train`
         moment    one of those below, of which the largest is returned; None: the largest of all
 
