@@ -493,7 +493,8 @@ rows.append(["together", "", "", *(f"{each / 1e6:.1f}" for each in totals)])
 table(["AlexNet", "weights", "numbers read", "sent: by samples", "sent: by features", "sent: the trick"], rows,
       "in millions; 1,024 images on 8 machines; sent by a machine in forward and backward; formula")  # fmt: skip
 say(f"The trick sends {totals[0] / totals[2]:.1f} times fewer numbers than samples alone, and "
-    f"{totals[1] / totals[2]:.0f} times fewer than features alone.")  # fmt: skip
+    f"{totals[1] / totals[2]:.0f} times fewer than features alone. In the linear layers it sends more than "
+    "features alone, because it begins with the all-gather.")  # fmt: skip
 
 # %% [markdown]
 # `Hybrid(tp=…, sample_slices=True)` trains LeNet, AlexNet and VGG16 like this. LeNet shows that the result is one
