@@ -77,7 +77,8 @@ rows = [["weather", SIDE, held], ["ResNet-50", 224, resnet(224)], ["ResNet-50", 
 table(["model", "pixels a side", "weights (MB)", "activations (MB)", "all (MB)"],
       [[name, f"{side:,}", f"{each.by_component['weights'] / 1e6:,.2f}",
         f"{each.by_component['activations'] / 1e6:,.1f}", f"{each.total / 1e6:,.1f}"] for name, side, each in rows],
-      "formula: what a node holds of one sample at the peak of a step, in float32; your guess: "
+      "formula: what a node holds for one sample at the peak of a step, in float32, without the sample itself; all: "
+      "with the gradients that exist at the peak; your guess: "
       f"{guess_held.against(round(held.total / 1e6, 1))}")  # fmt: skip
 say(f"The first block alone keeps two maps (what the convolution returns, and tanh's result) of 8 channels for each "
     f"pixel, 4 bytes a number: 2 · 8 · 512² · 4 bytes = {first_block / 1e6:.1f} MB, more than a node has. With images "
@@ -87,8 +88,9 @@ say(f"The first block alone keeps two maps (what the convolution returns, and ta
 # %% [markdown]
 # What we know does not help. Data parallelism divides samples, and there is only one. Tensor parallelism
 # ([10a](10a_dividing_a_layer.ipynb)) divides weights, which are tiny here. A pipeline ([11a](11a_pipelines.ipynb))
-# cuts between layers, and the first block alone is too large. What is large is the *image*. So divide its pixels:
-# every rank gets a part of every image, and a copy of all weights. This is *spatial parallelism*.
+# cuts between layers, but the first batch norm alone reads a map of 8.4 MB and writes another. What is large is the
+# *image*. So divide its pixels: every rank gets a part of every image, and a copy of all weights. This is *spatial
+# parallelism*.
 #
 # ## Which pixels does a rank need?
 #
@@ -121,8 +123,8 @@ style.label_source(figure, "formula")
 see(figure, "an image of 24 rows in four slabs. For a 5 x 5 convolution, rank 1 needs two rows of each neighbour.")
 
 # %%
-guess_share = guess("A rank has 64 of the 512 rows, K = 3. How large is its halo, compared with its own pixels?",
-                    unit="%")  # fmt: skip
+guess_share = guess("A rank between two others has 64 of the 512 rows, K = 3. How large is its halo, compared with "
+                    "its own pixels?", unit="%")  # fmt: skip
 
 # %% source_hidden=true
 ROWS, WIDE, C_IN, SAMPLES, P = 64, 11, 2, 3, 4
@@ -161,10 +163,11 @@ say(f"In the question above the halo has 2 rows, **{share:.1%}** of 64 (your gue
 #
 # $$2 \lfloor K/2 \rfloor\, W\, C\, N \text{ numbers,}$$
 #
-# for $N$ samples of $W$ columns and $C$ channels. With a larger stride that divides the slabs, it is $K -
-# \text{stride}$ rows in all, or none if that is negative: windows that do not overlap do not reach across the border.
-# A 1 x 1 convolution has no halo. The first and the last slab have one neighbour only; on their outer side lies the
-# padding. (If the stride does not divide the slabs, count as `rows_missing` does.)
+# for $N$ samples of $W$ columns and $C$ channels. With a larger stride that divides the slabs, an
+# output of $H / \text{stride}$ rows and padding of at most $K - \text{stride}$ rows, it is $K - \text{stride}$ rows in
+# all. Without padding, windows that do not overlap need none. A 1 x 1 convolution has no halo. The first and the last
+# slab have one neighbour only; on their outer side lies the padding. (In all other cases, count as `rows_missing`
+# does.)
 #
 # ## Build: a convolution over slabs
 #
@@ -261,7 +264,7 @@ table(["", "ranks", *(f"{name} off by" for name in NAMES)],
 #
 # ## Break it
 #
-# Three mistakes are popular. **Padding at inner borders**: every rank pads its slab with zeros, as if it were an
+# Three mistakes are common. **Padding at inner borders**: every rank pads its slab with zeros, as if it were an
 # image. **Halo not returned**: backward cuts off the halo's gradient. **Weight gradient not summed**: no all-reduce.
 
 # %%
@@ -303,7 +306,7 @@ table(["", *(f"{name} off by" for name in NAMES)],
 
 # %% [markdown]
 # No mistake raises an error. With the second, every *output* is right, so a test of forward finds nothing. With the
-# third, each rank updates its copy of the weights by another gradient, and the copies drift apart. So compare all
+# third, each rank updates its copy of the weights by a different gradient, and the copies drift apart. So compare all
 # gradients with one rank's.
 #
 # ## A whole network
@@ -466,7 +469,8 @@ see(
                      "pixels a side", "halo exchange (µs)", "16 ranks, 10gbe", log="xy")],
         source=("formula", "simulated"),
     ),
-    "left: the halo of slabs stays the same, and that of tiles falls more slowly than the number of own ones. Right: "
+    "left: the halo of slabs stays the same. That of tiles falls from 8 ranks on, more slowly than the number of own "
+    "ones; in a grid of 2 x 2 every tile is a corner and has only two neighbours. Right: "
     "tiles send fewer numbers, but more messages, so slabs are faster for small images and tiles for large ones.",
 )  # fmt: skip
 cross = next(size for size in range(16, 4097, 16) if microseconds(size, "tiles") < microseconds(size, "slabs"))

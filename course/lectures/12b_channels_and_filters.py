@@ -62,7 +62,7 @@ table(
 )
 
 # %% [markdown]
-# In the last stage each machine has one row and must receive two: the halo is all there is. An eighth machine would
+# In the last stage each machine has one row and must receive two: the halo is twice its own. An eighth machine would
 # have nothing to do. And each machine keeps *all* weights, of which the last stage has most. But there are many
 # channels now. Can they be divided instead?
 #
@@ -76,8 +76,8 @@ table(
 # This is a matrix product of 10a, in which each number of the matrix is a kernel. So $w$ can be divided by filters (its
 # rows), by channels (its columns), or into blocks of both. Let $p = p_C\,p_F$ machines form $p_C$ groups of channels
 # and $p_F$ groups of filters; each machine holds one block of $w$, for good. Each begins with $1/p$ of the channels of
-# $x$ and shall end with $1/p$ of the channels of $y$. Then the next layer can begin at once, and nothing is stored
-# twice.
+# $x$ and shall end with $1/p$ of the channels of $y$. Then the next layer can begin at once, and between
+# layers nothing is stored twice.
 #
 # - **Stationary $x$** ($p_C = p$): a machine uses the channels that it has, for all filters. It gets a summand of
 #   *every* output. A reduce-scatter of $y$ adds them up and leaves each machine its share.
@@ -129,8 +129,8 @@ sent = {f"stationary {way}": forward_numbers(4, groups, 128, 128) for way, group
 say(f"Your guess: {guess_way.against(min(sent, key=sent.get))}.")
 
 # %% [markdown]
-# For each pixel a machine sends $\frac{C}{p}(p_F - 1)$ numbers of $x$ and $\frac{F}{p}(p_C - 1)$ of $y$. Two small
-# groups together send less than one large one, as the square grids of [10c](10c_grids.ipynb) do.
+# For each pixel a machine sends $\frac{C}{p}(p_F - 1)$ numbers of $x$ and $\frac{F}{p}(p_C - 1)$ of $y$. If $F =
+# C$, two small groups together send less than one large one, as the square grids of [10c](10c_grids.ipynb) do.
 #
 # ## Build: forward and both backwards
 #
@@ -268,16 +268,16 @@ say("; ".join(f"p_C = {groups}: y contains the bias {count.min():.6f} to {count.
     + f". Your guess: {guess_bias.against(round(counts[4].mean(), 6))}.")  # fmt: skip
 
 # %% [markdown]
-# Once for each machine whose terms are added up, which are the $p_C$ machines of a group. With one group of channels
+# Once for each of the $p_C$ machines whose terms the reduce-scatter adds up. With one group of channels
 # (stationary $y$) the program is right, so a test of that case alone finds nothing. The bias must be added once, after
 # the reduce-scatter, by the machine that keeps the channel.
 #
 # ## Who sums the gradients of the weights?
 #
-# Within one such group of $g = p_C\,p_F$ machines nobody has the same weights, and no gradient of weights is sent. Now
-# let $q$ such groups have different samples, $P = q g$ machines in all. The $q$ machines with the same block add up its
-# gradient: a small all-reduce among $q$ machines, $g$ of them at the same time. This is a *segmented all-reduce*. By
-# rings, each machine sends
+# So far $g = p_C\,p_F$ machines share one $w$. Call them a *group*. Within it nobody has the same weights, and no
+# gradient of weights is sent. Now let $q$ such groups have different samples, $P = q g$ machines in all. The $q$
+# machines with the same block add up its gradient: a small all-reduce among $q$ machines, $g$ of them at the same time.
+# This is a *segmented all-reduce*. By rings, each machine sends
 #
 # $$2\,\frac{q - 1}{q}\cdot\frac{|w|}{g} \quad\text{numbers, instead of}\quad 2\,\frac{P - 1}{P}\,|w|$$
 #
@@ -310,8 +310,8 @@ table(["machines g that share the weights", "replicas q", "weights on each", "nu
 #
 # ## Pixels or channels?
 #
-# So rows send halos, which are small, and an all-reduce of all weights. Channels and filters send whole activations,
-# and nothing of the weights. The number of images decides, too: it multiplies halos and activations, but not weights.
+# Rows send halos, and an all-reduce of all weights. Channels and filters send whole activations, and nothing of the
+# weights. The number of images decides, too: it multiplies halos and activations, but not weights.
 
 # %%
 guess_pixels = guess("4 machines share 32 images. In how many of the four layers do channels and filters send fewer "
@@ -476,7 +476,7 @@ layers, p = shapes(1024, "AlexNet"), 8
 DATA = {name: Grid(samples=p) for name in layers}
 FEATURES = {name: Grid(**{("filters", "channels")[i % 2]: p}) for i, name in enumerate(layers)}
 linear = [name for name in layers if name.startswith("classifier")]
-TRICK = DATA | {name: FEATURES[name] for name in linear}
+TRICK = DATA | {name: Grid(**{("filters", "channels")[i % 2]: p}) for i, name in enumerate(linear)}
 rows, totals = [], [0.0] * 3
 for kind, names in (("convolutions", [name for name in layers if name not in linear]), ("linear layers", linear)):
     words = [sum(sum(words_of(layers[name], grids[name])) for name in names) for grids in (DATA, FEATURES, TRICK)]
@@ -493,7 +493,8 @@ rows.append(["together", "", "", *(f"{each / 1e6:.1f}" for each in totals)])
 table(["AlexNet", "weights", "numbers read", "sent: by samples", "sent: by features", "sent: the trick"], rows,
       "in millions; 1,024 images on 8 machines; sent by a machine in forward and backward; formula")  # fmt: skip
 say(f"The trick sends {totals[0] / totals[2]:.1f} times fewer numbers than samples alone, and "
-    f"{totals[1] / totals[2]:.0f} times fewer than features alone.")  # fmt: skip
+    f"{totals[1] / totals[2]:.0f} times fewer than features alone. In the linear layers it sends more than "
+    "features alone, because it begins with the all-gather.")  # fmt: skip
 
 # %% [markdown]
 # `Hybrid(tp=…, sample_slices=True)` trains LeNet, AlexNet and VGG16 like this. LeNet shows that the result is one
