@@ -88,6 +88,17 @@ def states(folder: Path) -> None:
     np.testing.assert_array_equal(other.weight.data, model.weight.data)
 
 
+def weights_in_16_bits() -> None:
+    model = nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3)).to("bfloat16")
+    assert model[1].running_mean.dtype == np.float32
+    weight = model[0].weight
+    before, optimizer = weight.data.astype(np.float32), optim.SGD(model.parameters(), lr=1e-5)
+    weight.grad = np.ones(weight.shape, weight.dtype)
+    optimizer.step()
+    assert optimizer.state[weight]["master_param"].dtype == np.float32
+    np.testing.assert_allclose(optimizer.state[weight]["master_param"], before - 1e-5, rtol=1e-6)
+
+
 def random_numbers() -> None:
     minidl.manual_seed(0)
     first = minidl.randn(3).numpy()
@@ -228,8 +239,8 @@ def errors() -> None:
 
 LINES = (
     *(types, integers_beyond_a_type, gradients_are_arrays, data_is_an_array, numpys_functions, names, minibatches),
-    *(states, random_numbers, axes, softmax, losses, attention, size, transposed, views, indexing, in_place, ties),
-    *(backward, collectives, devices, errors),
+    *(states, weights_in_16_bits, random_numbers, axes, softmax, losses, attention, size, transposed, views, indexing),
+    *(in_place, ties, backward, collectives, devices, errors),
 )
 
 

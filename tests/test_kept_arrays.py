@@ -65,7 +65,7 @@ def test_a_layer_keeps_its_output_and_little_else():
         (nn.LayerNorm(8), ROWS, ROWS.size + 2 * N),
         (nn.GroupNorm(1, C), IMAGES, IMAGES.size + 2 * N),
         (nn.GELU(), ROWS, N * 8),
-        (nn.Dropout(0.5), ROWS, 2 * N * 8),  # and its mask
+        (nn.Dropout(0.5), ROWS, N * 8 * (1 + 1 / FLOAT)),  # and its mask, a byte an element
         (nn.Flatten(), IMAGES, 0),  # a view
         (Masked(), ROWS, N * 8),
     ):
@@ -110,7 +110,8 @@ def test_a_checkpointed_unit_keeps_its_output_alone():
         def forward(self, x):
             return checkpoint(self.layers, x)
 
-    assert kept(layers, ROWS) == FLOAT * N * (20 + 2 * 20 + 6)  # not that of the first layer: tanh reads its own
+    # With dropout's mask; without the first layer's output: tanh reads its own
+    assert kept(layers, ROWS) == N * (FLOAT * (20 + 20 + 6) + 20)
     assert kept(Checkpointed(), ROWS) == FLOAT * N * 6
 
 

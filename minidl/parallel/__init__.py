@@ -24,7 +24,7 @@ From top to bottom; a file imports only from lines below its own:
     mean_loss      what a mean loss counts: padding, class weights
 """
 
-from minidl.parallel import convolution_grids, memory, pipeline, products, spatial, tensor
+from minidl.parallel import memory, pipeline, products, spatial, tensor
 from minidl.parallel.averaging import mixing
 from minidl.parallel.averaging.elastic_averaging import ElasticAveraging
 from minidl.parallel.averaging.ensemble import Ensemble
@@ -105,7 +105,6 @@ __all__ = [
     "Synchronous",
     "TensorBoard",
     "compare",
-    "convolution_grids",
     "learning_speed",
     "memory",
     "micro_batches",
