@@ -312,21 +312,27 @@ class Pipeline(Strategy):
         return Chunks(units, [0, *self.cuts])
 
     def gradients(self, session: Session, units: dict[int, list[Stage]]) -> dict[int, GradientBuckets]:
-        """The sums over the replicas, of each chunk by itself: its last backward may overlap with their all-reduce.
+        """The sums of each chunk by itself: its last backward may overlap with their all-reduce.
 
         A parameter of several chunks of this rank is summed with the last of them.
         """
-        if session.replicas == 1:
+        ranks = session.mesh[self.summed_along]
+        if ranks.size == 1:
             return {}
         buckets = {}
         for chunk, parameters in completed_with(units).items():
-            comm = session.mesh["dp"].split(0)  # its own messages, for chunks may be summed at the same time
+            comm = ranks.split(0)  # its own messages, for chunks may be summed at the same time
             assert comm is not None
             buckets[chunk] = self.buckets(session, parameters, comm)
         return buckets
 
+    @property
+    def summed_along(self) -> tuple[str, ...]:
+        """The axes along which gradients are summed during backward."""
+        return ("dp",)
+
     def buckets(self, session: Session, parameters: list[Parameter], comm: Communicator) -> GradientBuckets:
-        """What sums the gradients of these parameters over the replicas."""
+        """What sums the gradients of these parameters along these axes."""
         return GradientBuckets(parameters, comm, self.bucket_mb, self.algorithm, self.overlaps(comm))
 
     def overlaps(self, comm: Communicator) -> bool:
