@@ -355,10 +355,7 @@ def test_stage_3_refuses_a_model_that_is_not_the_sum_of_its_stages():
 def test_a_module_given_as_the_model_is_left_as_it_is():
     model = two_layers()
     before = model.state_dict()
-    report = parallel.train(small_job(model=model), Sharded(stage=3, algorithm="ordered"), 2, "simulation")
-    assert (
-        report.digests == parallel.train(small_job(), Synchronous(algorithm="ordered"), 2, "simulation").digests or True
-    )
+    parallel.train(small_job(model=model), Sharded(stage=3, algorithm="ordered"), 2, "simulation")
     assert all((array == before[name]).all() for name, array in model.state_dict().items())
 
 
