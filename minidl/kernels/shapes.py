@@ -20,8 +20,12 @@ import numpy as np
 Shape = tuple[int, ...]
 
 
+class NoContents(RuntimeError):  # noqa: N818  (the name says what is missing)
+    """A program that depends on numbers ran where shapes alone are computed."""
+
+
 class Hollow(np.ndarray):
-    """An array with shape and type, but no contents. Writing does nothing; reading a number raises RuntimeError."""
+    """An array with shape and type, but no contents. Writing does nothing; reading a number raises NoContents."""
 
     @property
     def base(self) -> Any:  # the first Hollow array of its views owns the memory
@@ -58,7 +62,7 @@ class Hollow(np.ndarray):
         pass
 
     def _refuse(self, *args: Any) -> Any:
-        raise RuntimeError(
+        raise NoContents(
             f"the program reads numbers of an array {self.shape} without contents: where shapes alone are computed, as "
             "by nn.count, nothing may depend on the values"
         )
