@@ -74,8 +74,9 @@ def memory(
 ) -> None:
     """Show what fills the memory of a node at its peak: weights, gradients, optimizer, activations, buffers.
 
-    It is computed from shapes, so that a model of any size takes a second; --measure compares it with a run. The folder
-    gets a picture, whose areas are bytes, by component and layer.
+    It is computed from shapes, so that a model of any size takes a second; --measure compares it with a run, and shows
+    the run alone for strategies without a formula. The folder gets a picture, whose areas are bytes, by component and
+    layer.
     """
     with ending("minidl memory"):
         from minidl.cli import run_folder
@@ -170,8 +171,7 @@ def _asked(context: Context) -> tuple[Job, Strategy, int, dict[str, str]]:
 def _formula(job: Job, how: Strategy, nodes: int, is_measured: bool) -> list[NodeMemory] | None:
     """The memory of each rank, predicted; None if that is unknown, and a run is measured."""
     from minidl.kernels.shapes import NoContents
-    from minidl.parallel.memory import predicted
-    from minidl.parallel.memory_plan import MemoryUnknown
+    from minidl.parallel.memory import MemoryUnknown, predicted
 
     try:
         ranks = predicted(job, how, nodes)

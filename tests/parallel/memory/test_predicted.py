@@ -12,8 +12,8 @@ import pytest
 
 from minidl import compress, data, nn, optim
 from minidl.kernels.shapes import NoContents
-from minidl.parallel import Gossip, Hybrid, Job, Offload, Pipeline, Serial, Sharded, Synchronous
-from minidl.parallel.memory import NodeMemory, Part, predicted
+from minidl.parallel import Gossip, Hybrid, Job, Offload, Pipeline, Serial, Sharded, Strategy, Synchronous
+from minidl.parallel.memory import MemoryPlan, NodeMemory, Part, predicted
 
 BATCH, POSITIONS, WIDTH, HEADS = 6, 15, 24, 3
 
@@ -131,6 +131,18 @@ def test_a_device_with_a_host_that_computes_segments_again_is_refused():
 
 class Hoarding(Serial):
     """Inherits what Serial says, but not what it keeps."""
+
+
+class InHalves(Strategy):
+    """Says what it keeps: two micro-batches, one after the other."""
+
+    def memory_plan(self, job: Job, mesh: object) -> MemoryPlan:
+        return MemoryPlan(job.build_model(), micro_batches=2)
+
+
+def test_a_strategy_of_ones_own_has_the_memory_that_its_plan_says():
+    [alone], ranks = predicted(text_job(14), Serial(micro_batches=2)), predicted(text_job(42), InHalves(), 3)
+    assert [memory.by_component for memory in ranks] == [alone.by_component] * 3
 
 
 def test_what_cannot_be_predicted_is_refused_in_a_sentence():
