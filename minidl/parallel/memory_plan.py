@@ -21,8 +21,11 @@ class MemoryUnknown(ValueError):  # noqa: N818  (the name says what is missing)
 class Order(Protocol):
     """What memory depends on in a pipeline's `Schedule`."""
 
-    stages: int
-    micro_batches: int
+    @property
+    def stages(self) -> int: ...
+
+    @property
+    def micro_batches(self) -> int: ...
 
     def place(self, chunk: int) -> int: ...
 

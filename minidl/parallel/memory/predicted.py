@@ -96,8 +96,9 @@ def predicted(
         strategy.check(job, nodes)
         strategy = strategy.prepared(job, nodes)
         plan, of_tile = strategy.plan(job, nodes), []
-        for first in (plan.mesh(Alone(0, nodes)).rank_at(spatial=tile) for tile in range(plan.spatial)):
-            mesh = plan.mesh(Alone(first, nodes))
+        alone: list[Any] = [Alone(rank, nodes) for rank in range(nodes)]
+        for tile in range(plan.spatial):
+            mesh = plan.mesh(alone[plan.mesh(alone[0]).rank_at(spatial=tile)])
             data = strategy.samples(job.build_data().train, mesh)
             ranks = _ranks(strategy.memory_plan(job, mesh), job, data, plan.dp)
             of_tile.append([rank.peak(moment) for rank in ranks])
