@@ -44,7 +44,7 @@ class MemoryPlan:
         loss           computes the mean loss from this rank's outputs; None: the job's does
         recomputes     whether backward begins with another forward pass of the chunk
         shard          what the replicas share out, as in `ParallelPlan`; 0: nothing
-        groups         for each stage of the pipeline, the groups of parameters (`GroupSpec`) that they share out
+        groups         for each stage of the pipeline, the groups of parameters that they share out; (): none
         overlaps       whether messages travel while the rank computes
         host           what the host of the device keeps, as in `Offload`; "": there is none
     """
@@ -56,6 +56,6 @@ class MemoryPlan:
     loss: Loss | None = None
     recomputes: bool = False
     shard: int = 0
-    groups: Sequence[Sequence[Any]] = ((),)
+    groups: Sequence[Sequence[Any]] = ()
     overlaps: bool = True
     host: str = ""

@@ -4,6 +4,7 @@ live         the memory of each rank of a run, from the arrays that are alive
 reached      which these are, and what they are for
 predicted    the memory of each rank from shapes alone, before anything is allocated
 steps        what each stage of a model keeps for backward, counted without contents
+alone        the communicator of a rank whose shapes are computed without the other ranks
 node_memory  the record: bytes by component and layer
 
 MemoryPlan is what a strategy of one's own returns from `memory_plan`, so that its memory can be predicted.

@@ -16,9 +16,10 @@ from minidl.nn import Module, Parameter
 from minidl.parallel.data_parallel.serial import Serial
 from minidl.parallel.job import Job, check_job
 from minidl.parallel.memory import steps
+from minidl.parallel.memory.alone import Alone
 from minidl.parallel.memory.node_memory import NodeMemory, Part
 from minidl.parallel.memory.reached import DEFERRED
-from minidl.parallel.memory.steps import Alone, Kept, Step
+from minidl.parallel.memory.steps import Kept, Step
 from minidl.parallel.memory_plan import MemoryPlan, MemoryUnknown
 from minidl.parallel.pipeline.action import Action
 from minidl.parallel.pipeline.schedules.one_f_one_b import OneFOneB
@@ -126,9 +127,8 @@ def _ranks(plan: MemoryPlan, job: Job, data: Dataset, replicas: int) -> Iterator
     state = _state(job, plan.model)
     for stage in range(made.stages):
         mine = {chunk: chunks[chunk] for chunk, place in enumerate(places) if place == stage}
-        yield _Rank(
-            plan, replicas, plan.groups[stage] if plan.shard else (), mine, kept, samples, actions[stage], state
-        )
+        specs = plan.groups[stage] if plan.groups else ()
+        yield _Rank(plan, replicas, specs, mine, kept, samples, actions[stage], state)
 
 
 def _state(job: Job, model: Module) -> dict[Any, int]:

@@ -10,8 +10,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from minidl.cluster.collectives.partition import split
-from minidl.cluster.mesh import Mesh
 from minidl.data import Dataset
 from minidl.data.pairs import minibatch
 from minidl.kept_arrays import KeptArrays
@@ -216,42 +214,3 @@ def _samples(data: Dataset, count: int) -> tuple[Array, Array]:
     x, y = minibatch(data, np.arange(1))
     is_read = x.dtype.kind in "iu"
     return np.repeat(x, count, 0) if is_read else shapes.empty((count, *x.shape[1:]), x.dtype), np.repeat(y, count, 0)
-
-
-class Alone:
-    """The communicator of a rank among ranks that compute like shapes: what they would send is like its own."""
-
-    def __init__(self, rank: int, size: int) -> None:
-        self.rank, self.size = rank, size
-
-    def mesh(self, shape: tuple[int, ...], names: tuple[str, ...]) -> Mesh[Any]:
-        return Mesh[Any](self, shape, names)
-
-    def _groups_of(self, mesh: Mesh[Any]) -> Callable[[tuple[str, ...]], Alone]:
-        def group(axes: tuple[str, ...]) -> Alone:
-            ranks = mesh.ranks_along(axes)
-            return Alone(ranks.index(self.rank), len(ranks))
-
-        return group
-
-    def all_reduce(self, x: Any, *args: Any, **options: Any) -> Any:
-        return x * self.size if isinstance(x, int) else x
-
-    def all_gather(self, x: Array, *args: Any, **options: Any) -> list[Array]:
-        return [x] * self.size
-
-    def reduce_scatter(self, x: Array, *args: Any, **options: Any) -> Array:
-        return split(x, self.size)[self.rank]
-
-    def isend(self, x: Array, rank: int) -> Arrived:
-        return Arrived()
-
-    def irecv(self, rank: int) -> Arrived:
-        return Arrived()
-
-
-class Arrived:
-    """A message without contents: where it is written, nothing changes."""
-
-    def wait(self) -> float:
-        return 0.0
