@@ -52,7 +52,7 @@ class Serial(Strategy):
 
     def memory_plan(self, job: Job, mesh: Mesh[Communicator]) -> MemoryPlan:
         if self.shards > 1:
-            raise MemoryUnknown(f"what Serial(shards={self.shards}) keeps to add up their gradients is not known")
+            raise MemoryUnknown(f"what Serial keeps to add up the gradients of {self.shards} shards is not known")
         return MemoryPlan(job.build_model(), self.micro_batches)
 
     def run(self, session: Session) -> None:

@@ -150,7 +150,7 @@ def test_what_cannot_be_predicted_is_refused_in_a_sentence():
     for strategy, sentence in (
         (Gossip(), "Gossip does not say what its nodes keep: measure a run with parallel.memory.live"),
         (Hoarding(), "Hoarding does not say what its nodes keep"),
-        (Serial(shards=2), "what Serial(shards=2) keeps to add up their gradients is not known"),
+        (Serial(shards=2), "what Serial keeps to add up the gradients of 2 shards is not known"),
         (Synchronous(compressor=compress.TopK(0.1)), "what a compressor keeps is not known"),
         (Pipeline(stages=2, schedule="pipedream"), "choose another schedule, such as 1f1b"),
         (Pipeline(stages=2, micro_batches=2, cuts="seconds"), 'use cuts="flops", or give the cuts'),
