@@ -20,6 +20,7 @@ From top to bottom; a file imports only from lines below its own:
     run            one rank's session and its minibatches, evaluation, progress, checkpoints, the report
     gradients      buckets and compression, concurrent with backward
     plan           which rank holds what of which replica
+    memory_plan    what a strategy says of a rank's memory
     job            what to train
     mean_loss      what a mean loss counts: padding, class weights
 """

@@ -22,6 +22,7 @@ from minidl.nn.stages import shared_modules
 from minidl.parallel.gradients.buckets import GradientBuckets
 from minidl.parallel.job import Job
 from minidl.parallel.mean_loss import Loss
+from minidl.parallel.memory_plan import MemoryPlan, MemoryUnknown
 from minidl.parallel.pipeline.chunks import Chunks, Computing
 from minidl.parallel.pipeline.costs import UNITS, costs_of_units
 from minidl.parallel.pipeline.cuts import balanced_cuts, check_cuts, check_enough
@@ -240,13 +241,36 @@ class Pipeline(Strategy):
         return checkpointing(model, "selective") if self.recompute == "selective" else model
 
     def partition(self, job: Job, mesh: Mesh[Communicator], model: Module) -> list[Stage]:
-        """The stages of the model that this rank holds; a strategy that divides layers does it here."""
-        chunks = self.chunks(model)
+        """The stages of the model that this rank holds, whose layers are divided."""
+        chunks = self.chunks(self.divided(job, mesh, model))
         return [unit for chunk in self.made_schedule().chunks_of(mesh.coordinates["pp"]) for unit in chunks[chunk]]
 
-    def loss(self, session: Session) -> Loss:
+    def divided(self, job: Job, mesh: Mesh[Communicator], model: Module) -> Module:
+        """The model; a strategy that divides layers replaces them here."""
+        return model
+
+    def memory_plan(self, job: Job, mesh: Mesh[Communicator]) -> MemoryPlan:
+        made = self.made_schedule()
+        if made.is_asynchronous:
+            raise MemoryUnknown(
+                "how many versions of the weights a stage of an asynchronous pipeline keeps is not known",
+                "choose another schedule, such as 1f1b, or measure a run with parallel.memory.live",
+            )
+        model = self.divided(job, mesh, job.build_model())
+        if self.recompute == "selective":
+            checkpointing(model, "selective")
+        return MemoryPlan(
+            model,
+            schedule=made,
+            chunks=self.chunks(model),
+            loss=self.loss(job, model, mesh),
+            recomputes=self.recompute in (True, "full"),
+            overlaps=self.overlap is not False,
+        )
+
+    def loss(self, job: Job, model: Module, mesh: Mesh[Communicator]) -> Loss:
         """The mean loss of a micro-batch, of the last chunk's output."""
-        return session.job.loss
+        return job.loss
 
     def update(self, session: Session) -> None:
         """Update the weights of this rank's stages; the gradients are summed over the replicas."""
@@ -303,7 +327,8 @@ class Pipeline(Strategy):
         gradients: dict[int, GradientBuckets],
         versions: WeightVersions | None = None,
     ) -> StageExecution:
-        loss, update, chunks = self.loss(session), partial(self.update, session), self.computing(session, units)
+        loss = self.loss(session.job, session.model, session.mesh)
+        update, chunks = partial(self.update, session), self.computing(session, units)
         recompute = self.recompute in (True, "full")  # "selective" has changed the model
         return StageExecution(session, made, chunks, gradients, loss, update, versions, recompute)
 
