@@ -1,0 +1,116 @@
+"""Folding: along which axes of a plan the ranks behave alike, so that one of them is played for all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from minidl.cluster.cost.network import Network
+from minidl.cluster.engines.simulation.node import Node
+from minidl.parallel.folded.charges import Charges
+from minidl.parallel.folded.collective_rounds import Collective, Turn, alike, turns
+from minidl.parallel.plan import ParallelPlan
+
+EXACT = 64
+"""Ranks of a cluster on which only ranks that do exactly the same are folded."""
+
+MOST_PLAYED = 512
+"""Ranks that are played at most: their number times that of micro-batches takes the time."""
+
+
+class Folding:
+    """Which ranks of a plan are played, and for which others.
+
+    Parameters
+        plan     of the run
+        charges  of its actions, whose collectives are looked at
+        network  between the ranks
+        node     their speeds
+        sizes    samples of the micro-batches, by replica
+
+    Attributes
+        played  the plan with one rank along each axis that is folded
+        why     which ranks behave alike, or why they do not
+
+    Raises
+        ValueError  more than `MOST_PLAYED` ranks differ
+    """
+
+    def __init__(
+        self,
+        plan: ParallelPlan,
+        charges: Charges,
+        network: Network | None,
+        node: Node | None,
+        sizes: Sequence[Sequence[int]],
+    ) -> None:
+        self._plan, self._network = plan, network
+        reasons = {axis: self._difference(axis, charges, node, sizes) for axis in ("dp", "tp") if getattr(plan, axis) > 1}
+        self.played = replace(plan, **{axis: 1 for axis, reason in reasons.items() if not reason})
+        folded = [axis for axis, reason in reasons.items() if not reason]
+        differing = [reason for reason in dict.fromkeys(reasons.values()) if reason]
+        same = [f"ranks along {' and '.join(folded)} behave alike"] if folded else []
+        self.why = "; ".join(same + differing) or "no two ranks do the same"
+        if self.played.world > MOST_PLAYED:
+            raise ValueError(
+                f"{self.played.world:,} of {plan.world:,} ranks would have to be played, and {MOST_PLAYED} is the most: "
+                f"{'; '.join(differing)}"
+            )
+        self._alone = set(folded)
+        places = [self.played.coordinates(rank) for rank in range(self.played.world)]
+        self._ranks = {self._key(place): rank for rank, place in enumerate(places)}
+
+    def groups(self, place: dict[str, int]) -> dict[str, list[int]]:
+        """The ranks played along each axis, those of a rank at that place."""
+        return {
+            axis: [self._ranks[self._key({**place, axis: i})] for i in range(getattr(self.played, axis))]
+            for axis in ("dp", "pp", "tp")
+        }
+
+    def turns(self, place: dict[str, int], call: Collective) -> list[Turn]:
+        """What the rank at that place does in a collective."""
+        of_group = turns(call, self._network, self._members(call.axis, place))
+        if call.axis not in self._alone:
+            return of_group[place[call.axis]]
+        return [  # the largest of each round
+            Turn(0, max(turn.sent for turn in of_round), 0, max(turn.reduced for turn in of_round))
+            if of_round[0].to is not None
+            else Turn(None, 0, None, max(turn.reduced for turn in of_round))
+            for of_round in zip(*of_group, strict=True)
+        ]
+
+    def _key(self, place: dict[str, int]) -> tuple[int, ...]:
+        return tuple(place[axis] for axis in ("dp", "pp", "tp"))
+
+    def _members(self, axis: str, place: dict[str, int]) -> tuple[int, ...]:
+        """The numbers in the run of the ranks along an axis."""
+        count = getattr(self._plan, axis)
+        if self._network is None or self._network.topology is None:
+            return tuple(range(count))  # all groups are alike
+        return tuple(self.groups(place)[axis])
+
+    def _difference(
+        self, axis: str, charges: Charges, node: Node | None, sizes: Sequence[Sequence[int]]
+    ) -> str:
+        """How the ranks along an axis differ; empty: not at all."""
+        if self._network is not None and self._network.topology is not None:
+            return "messages of all ranks share the links of the network"
+        speeds = {rank: node.speed(rank) for rank in range(self._plan.world)} if node else {}
+        usual = speeds.get(0)
+        if slow := [rank for rank, speed in speeds.items() if speed != usual]:
+            return f"rank{'s' * (len(slow) > 1)} {', '.join(map(str, slow[:3]))} and rank 0 have different speeds"
+        if axis == "dp" and (longer := [i for i, mine in enumerate(sizes) if mine != sizes[-1]]):
+            return f"replicas 0 to {longer[-1]} have more samples than replica {len(sizes) - 1}"
+        count = getattr(self._plan, axis)
+        for call in _calls(charges, axis):
+            within = 0 if self._plan.world <= EXACT else call.itemsize * max(call.elements // call.rows if call.rows else 1, 1)
+            if not alike(turns(call, self._network, tuple(range(count))), within):
+                return f"{count} ranks along {axis} do not send the same in each {call.kind} of {call.elements:,} numbers"
+        return ""
+
+
+def _calls(charges: Charges, axis: str) -> Iterable[Collective]:
+    """The different collectives of a step along an axis."""
+    of_actions = (recorded.events for recorded in charges.actions.values())
+    events = [event for events in (*of_actions, *charges.updates.values()) for event in events]
+    return dict.fromkeys(event for event in events if isinstance(event, Collective) and event.axis == axis)
