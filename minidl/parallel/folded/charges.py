@@ -63,6 +63,7 @@ class Charges:
         self._job, self._strategy, self._made = job, strategy, strategy.made_schedule()
         self._tp = getattr(strategy, "tp", 1)
         self._recorder = _Recorder()
+        self._gradients: dict[tuple[int, Parameter], Any] = {}  # of tied parameters, by stage
         self.actions: dict[Key, Recorded] = {}
         self.updates: dict[int, list[Work | Collective | Tie]] = {}
         self.last: dict[int, int] = {}
@@ -78,6 +79,10 @@ class Charges:
         if self._strategy.recompute == "selective":
             checkpointing(model, "selective")
         self._chunks, stages = self._strategy.chunks(model), range(self._made.stages)
+        self._places: dict[Parameter, set[int]] = {}  # the stages of the pipeline that hold each parameter
+        for chunk, units in enumerate(self._chunks):
+            for parameter in (p for unit in units for p in unit.parameters()):
+                self._places.setdefault(parameter, set()).add(self._made.place(chunk))
         mail: dict[Any, list[Any]] = {}
         execution = [self._execution(model, stage, tensors, _Wire(stage, mail, self._recorder)) for stage in stages]
         kinds = {action.kind for stage in stages for action in self._made.actions(stage)}
@@ -85,16 +90,14 @@ class Charges:
         for size in samples:
             for backward in [way for way in ("B", "IW") if {*way} <= kinds]:
                 model.zero_grad()
+                self._gradients.clear()
                 for is_first in (True, False):
                     self._pass(execution, self._batch(size), backward, is_first)
         trained = {p for p in model.parameters() if p.grad is not None}
+        trained |= {p for (_, p), gradient in self._gradients.items() if gradient is not None}
         ones = _steps_of_one(self._job, model, trained)
-        places: dict[Parameter, set[int]] = {}  # the stages of the pipeline that hold each parameter
-        for chunk, units in enumerate(self._chunks):
-            for parameter in (p for unit in units for p in unit.parameters()):
-                places.setdefault(parameter, set()).add(self._made.place(chunk))
         for stage in stages:
-            self._record_update(model, stage, trained, ones, places)
+            self._record_update(model, stage, trained, ones)
 
     def _batch(self, size: int) -> Batch:
         return Batch(*steps.samples_of(self._job, size), size, len, 1.0, 2.0)  # a share of the minibatch
@@ -118,19 +121,18 @@ class Charges:
         chunks = range(self._made.chunks)
         todo = [("F", chunk) for chunk in chunks] + [(kind, chunk) for chunk in reversed(chunks) for kind in backward]
         for kind, chunk in todo:
-            done = self._recorder.begin()
-            execution[self._made.place(chunk)].run({0: batch}, [Action(kind, 0, chunk)])
+            stage, done = self._made.place(chunk), self._recorder.begin()
+            tied = [p for p, places in self._places.items() if len(places) > 1]  # each stage has its own gradient
+            for parameter in tied:
+                parameter.grad = self._gradients.get((stage, parameter))
+            execution[stage].run({0: batch}, [Action(kind, 0, chunk)])
             self._recorder.charge()
+            self._gradients |= {(stage, parameter): parameter.grad for parameter in tied}
             if is_first is not None:
                 self.actions[kind, chunk, len(batch.x), is_first and kind != "F"] = done
 
     def _record_update(
-        self,
-        model: Module,
-        stage: int,
-        trained: set[Parameter],
-        ones: dict[Parameter, Work],
-        places: dict[Parameter, set[int]],
+        self, model: Module, stage: int, trained: set[Parameter], ones: dict[Parameter, Work]
     ) -> None:
         units = {chunk: self._chunks[chunk] for chunk in self._made.chunks_of(stage)}
         own = dict.fromkeys(p for stages in units.values() for each in stages for p in each.parameters())
@@ -151,8 +153,8 @@ class Charges:
                 count, itemsize = sum(p.size for p in whole), whole[0].dtype.itemsize
                 update.append(Collective("tp", "all_reduce", count, itemsize, str(self._strategy.algorithm)))
         for _, parameter in model.named_parameters():
-            if parameter in own and parameter in trained and len(places[parameter]) > 1:
-                update.append(Tie(parameter.data.nbytes, tuple(sorted(places[parameter]))))
+            if parameter in own and parameter in trained and len(self._places[parameter]) > 1:
+                update.append(Tie(parameter.data.nbytes, tuple(sorted(self._places[parameter]))))
         work = [(ones[p].flops * p.size, ones[p].nbytes * p.size) for p in own if p in trained]
         update.append(Work(sum(flops for flops, _ in work), sum(nbytes for _, nbytes in work)))
 
