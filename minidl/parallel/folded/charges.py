@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from itertools import chain
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -54,9 +55,7 @@ class Charges:
         samples   the sizes of the micro-batches that occur
 
     Attributes
-        actions  what F, B, I and W do
         updates  by chunk, what U does: the sums over the replicas, and with a stage's last chunk the update
-        last     the chunk of a stage whose U updates the weights
     """
 
     def __init__(self, job: Job, strategy: Pipeline, samples: Sequence[int]) -> None:
@@ -64,11 +63,26 @@ class Charges:
         self._tp = getattr(strategy, "tp", 1)
         self._recorder = _Recorder()
         self._gradients: dict[tuple[int, Parameter], Any] = {}  # of tied parameters, by stage
-        self.actions: dict[Key, Recorded] = {}
+        self._actions: dict[Key, Recorded] = {}
+        self._like: dict[int, int] = {}  # for each chunk, the first one that does the same
+        self._mail: list[Any] = []
         self.updates: dict[int, list[Work | Collective | Tie]] = {}
-        self.last: dict[int, int] = {}
         with counting.counted():
             self._record(samples)
+
+    def action(self, kind: str, chunk: int, samples: int, is_first: bool = False) -> Recorded:
+        """What F, B, I or W does.
+
+        Parameters
+            samples   of the micro-batch
+            is_first  whether it is the first of the step that leaves gradients of the chunk, and adds to no others
+        """
+        return self._actions[kind, self._like[chunk], samples, is_first]
+
+    def collectives(self, axis: str) -> list[Collective]:
+        """The different collectives of a step along an axis."""
+        events = chain.from_iterable([*(each.events for each in self._actions.values()), *self.updates.values()])
+        return list(dict.fromkeys(each for each in events if isinstance(each, Collective) and each.axis == axis))
 
     def _record(self, samples: Sequence[int]) -> None:
         model = self._job.build_model()
@@ -83,10 +97,9 @@ class Charges:
         for chunk, units in enumerate(self._chunks):
             for parameter in (p for unit in units for p in unit.parameters()):
                 self._places.setdefault(parameter, set()).add(self._made.place(chunk))
-        mail: dict[Any, list[Any]] = {}
-        execution = [self._execution(model, stage, tensors, _Wire(stage, mail, self._recorder)) for stage in stages]
+        wires = [_Wire(stage, self._mail, self._recorder) for stage in stages]
+        execution = [self._execution(model, stage, tensors, wire) for stage, wire in enumerate(wires)]
         kinds = {action.kind for stage in stages for action in self._made.actions(stage)}
-        self._pass(execution, self._batch(samples[0]), "B" if "B" in kinds else "IW", None)  # formats travel once
         for size in samples:
             for backward in [way for way in ("B", "IW") if {*way} <= kinds]:
                 model.zero_grad()
@@ -94,6 +107,9 @@ class Charges:
                 for is_first in (True, False):
                     self._pass(execution, self._batch(size), backward, is_first)
         trained = {p for p in model.parameters() if p.grad is not None}
+        for chunk, like in self._like.items():
+            of_both = zip(*([p for stage in self._chunks[i] for p in stage.parameters()] for i in (chunk, like)), strict=True)
+            trained |= {parameter for parameter, other in of_both if other in trained}
         trained |= {p for (_, p), gradient in self._gradients.items() if gradient is not None}
         ones = _steps_of_one(self._job, model, trained)
         for stage in stages:
@@ -116,20 +132,39 @@ class Charges:
         units = {chunk: self._chunks[chunk] for chunk in self._made.chunks_of(stage)}
         return self._strategy._execution(session, self._made, units, {})
 
-    def _pass(self, execution: Sequence[StageExecution], batch: Batch, backward: str, is_first: bool | None) -> None:
-        """One micro-batch through all chunks and back, recorded unless `is_first` is None."""
-        chunks = range(self._made.chunks)
+    def _pass(self, execution: Sequence[StageExecution], batch: Batch, backward: str, is_first: bool) -> None:
+        """One micro-batch through all chunks and back; of chunks that are alike, only the first is executed."""
+        chunks, is_new = range(self._made.chunks), not self._like
         todo = [("F", chunk) for chunk in chunks] + [(kind, chunk) for chunk in reversed(chunks) for kind in backward]
+        tied = [p for p, places in self._places.items() if len(places) > 1]
+        received: list[Any] = []
         for kind, chunk in todo:
-            stage, done = self._made.place(chunk), self._recorder.begin()
-            tied = [p for p, places in self._places.items() if len(places) > 1]  # each stage has its own gradient
-            for parameter in tied:
+            if is_new and kind == "F":
+                self._like[chunk] = self._first_like(chunk, received)
+            if self._like[chunk] < chunk:
+                continue
+            stage, done, received = self._made.place(chunk), self._recorder.begin(), _described(self._mail)
+            for parameter in tied:  # each stage has a gradient of its own
                 parameter.grad = self._gradients.get((stage, parameter))
             execution[stage].run({0: batch}, [Action(kind, 0, chunk)])
             self._recorder.charge()
             self._gradients |= {(stage, parameter): parameter.grad for parameter in tied}
-            if is_first is not None:
-                self.actions[kind, chunk, len(batch.x), is_first and kind != "F"] = done
+            self._actions[kind, chunk, len(batch.x), is_first and kind != "F"] = done
+
+    def _first_like(self, chunk: int, received: list[Any]) -> int:
+        """The first chunk that does the same as this one: it is like the one before, which sends what it received."""
+        before, place, stages = self._like.get(chunk - 1, 0), self._made.place, self._chunks
+        if (
+            chunk < 2
+            or chunk == self._made.chunks - 1
+            or place(chunk) in (place(chunk - 1), place(chunk + 1))
+            or any(len(self._places[p]) > 1 for stage in stages[chunk] for p in stage.parameters())
+            or not received
+            or received != _described(self._mail)
+            or [stage.kind() for stage in stages[before]] != [stage.kind() for stage in stages[chunk]]
+        ):
+            return chunk
+        return before
 
     def _record_update(
         self, model: Module, stage: int, trained: set[Parameter], ones: dict[Parameter, Work]
@@ -146,7 +181,7 @@ class Charges:
                 for count, bucket in zip(numbers, buckets, strict=True)
             ]
         last = next(a.chunk for a in reversed([*self._made.actions(stage)]) if a.kind == "U")
-        update, self.last[stage] = self.updates[last], last
+        update = self.updates[last]
         if self._tp > 1 and getattr(self._strategy, "sequence", False):
             whole = [p for p in own if p in trained and p.shard is None]
             if whole:
@@ -206,17 +241,21 @@ class _Ranks(steps.Alone):
 class _Wire:
     """The pipeline as one stage sees it: messages wait in a mailbox for the stage that plays next."""
 
-    def __init__(self, rank: int, mail: dict[Any, list[Any]], recorder: _Recorder) -> None:
+    def __init__(self, rank: int, mail: list[Any], recorder: _Recorder) -> None:
         self.rank, self._mail, self._recorder = rank, mail, recorder
 
     def isend(self, x: Any, target: int, tag: int) -> Any:
         if not isinstance(x, Format):
             self._recorder.sent(x.nbytes)
-        self._mail.setdefault((self.rank, target, tag), []).append(x)
+        self._mail.append(x)
         return SimpleNamespace(wait=lambda: None)
 
     def recv(self, source: int, tag: int) -> Any:
-        return self._mail[source, self.rank, tag].pop(0)
+        return self._mail.pop(0)
+
+
+def _described(mail: Sequence[Any]) -> list[Any]:
+    return [x if isinstance(x, Format) else (x.shape, x.dtype) for x in mail]
 
 
 def _loss(loss: Loss, outputs: Tensor, batch: Batch, of_shard: Loss | None = None) -> Tensor:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from minidl.cluster.cost.network import Network
@@ -57,6 +57,7 @@ class Folding:
                 f"{'; '.join(differing)}"
             )
         self._alone = set(folded)
+        self._turns: dict[tuple[Collective, tuple[int, ...]], list[Turn]] = {}
         places = [self.played.coordinates(rank) for rank in range(self.played.world)]
         self._ranks = {self._key(place): rank for rank, place in enumerate(places)}
 
@@ -69,6 +70,12 @@ class Folding:
 
     def turns(self, place: dict[str, int], call: Collective) -> list[Turn]:
         """What the rank at that place does in a collective."""
+        key = call, tuple(place.values())
+        if key not in self._turns:
+            self._turns[key] = self._made_turns(place, call)
+        return self._turns[key]
+
+    def _made_turns(self, place: dict[str, int], call: Collective) -> list[Turn]:
         of_group = turns(call, self._network, self._members(call.axis, place))
         if call.axis not in self._alone:
             return of_group[place[call.axis]]
@@ -102,15 +109,8 @@ class Folding:
         if axis == "dp" and (longer := [i for i, mine in enumerate(sizes) if mine != sizes[-1]]):
             return f"replicas 0 to {longer[-1]} have more samples than replica {len(sizes) - 1}"
         count = getattr(self._plan, axis)
-        for call in _calls(charges, axis):
+        for call in charges.collectives(axis):
             within = 0 if self._plan.world <= EXACT else call.itemsize * max(call.elements // call.rows if call.rows else 1, 1)
             if not alike(turns(call, self._network, tuple(range(count))), within):
                 return f"{count} ranks along {axis} do not send the same in each {call.kind} of {call.elements:,} numbers"
         return ""
-
-
-def _calls(charges: Charges, axis: str) -> Iterable[Collective]:
-    """The different collectives of a step along an axis."""
-    of_actions = (recorded.events for recorded in charges.actions.values())
-    events = [event for events in (*of_actions, *charges.updates.values()) for event in events]
-    return dict.fromkeys(event for event in events if isinstance(event, Collective) and event.axis == axis)

@@ -64,6 +64,9 @@ class StageProgram:
         self._rank, self.place, self._groups, self._clock, self._network = rank, place, groups, clock, network
         self._schedule, self._charges, self._sizes, self._turns = schedule, charges, sizes, turns
         self._seconds, self._gamma, self._time = seconds, gamma, 0.0
+        self._sends: list[Message] = []  # to other stages, that may be on their way
+        self._backward = next(action.kind for action in schedule.actions(0) if action.kind in "BI")
+        self._alone: dict[Collective, tuple[float, int]] = {}  # seconds and bytes of those that one rank plays for all
         self._done: set[tuple[str, int]] = set()  # kinds of backward that have left gradients, and their chunk
 
     def run(self) -> Program:
@@ -83,9 +86,8 @@ class StageProgram:
 
     def _sent(self, message: Handover) -> list[int]:
         """The bytes of each array of a message between two stages."""
-        kind, chunk = ("F", message.chunk - 1) if message.kind == "activation" else ("B", message.chunk + 1)
-        size, actions = self._sizes[message.micro_batch], self._charges.actions
-        return (actions.get((kind, chunk, size, False)) or actions["I", chunk, size, False]).sent
+        kind, chunk = ("F", message.chunk - 1) if message.kind == "activation" else (self._backward, message.chunk + 1)
+        return self._charges.action(kind, chunk, self._sizes[message.micro_batch]).sent
 
     def _act(self, action: Action) -> Program:
         events: Sequence[Work | Collective | Tie]
@@ -94,8 +96,7 @@ class StageProgram:
         else:
             is_first = action.kind != "F" and (action.kind, action.chunk) not in self._done
             self._done.add((action.kind, action.chunk))
-            key = action.kind, action.chunk, self._sizes[action.micro_batch], is_first
-            events = self._charges.actions[key].events
+            events = self._charges.action(action.kind, action.chunk, self._sizes[action.micro_batch], is_first).events
         part = OF_KIND[action.kind]
         for event in events:
             match event:
@@ -104,7 +105,6 @@ class StageProgram:
                     self._time += seconds
                     self.parts[part] += seconds
                 case Collective():
-                    yield from self._turn()
                     yield from self._collective(event)
                 case Tie():
                     yield from self._sum_tied(event)
@@ -120,7 +120,33 @@ class StageProgram:
             self._time = self._clock.now
 
     def _collective(self, call: Collective) -> Program:
-        group, began, rank, clock = self._groups[call.axis], self._time, self._rank, self._clock
+        is_folded = len(self._groups[call.axis]) == 1
+        if not is_folded or self._is_sending():
+            yield from self._turn()
+        began = self._time
+        if is_folded and not self._is_sending():  # nothing else needs the ports of this rank
+            if call not in self._alone:
+                self._alone[call] = self._cost(self._turns(call))
+            seconds, nbytes = self._alone[call]
+            self._time += seconds
+            self.sent[call.axis] += nbytes
+        else:
+            yield from self._round_by_round(call)
+        self.parts[call.axis] += self._time - began
+
+    def _is_sending(self) -> bool:
+        """Whether another stage has yet to receive what this one has sent."""
+        self._sends = [message for message in self._sends if not message.done]
+        return bool(self._sends)
+
+    def _cost(self, turns: Sequence[Turn]) -> tuple[float, int]:
+        """The seconds and the bytes of a collective whose ranks all do the same, if the ports are free."""
+        sent = [turn.sent for turn in turns if turn.to is not None]
+        seconds = sum(map(self._network.time, sent)) if self._network else 0.0
+        return seconds + self._gamma * sum(turn.reduced for turn in turns), sum(sent)
+
+    def _round_by_round(self, call: Collective) -> Program:
+        group, rank, clock = self._groups[call.axis], self._rank, self._clock
         is_folded = len(group) == 1
         for to, nbytes, source, reduced in self._turns(call):
             yield from self._turn()
@@ -134,13 +160,13 @@ class StageProgram:
             if to is not None:
                 yield from self._wait(send)
             self._time += self._gamma * reduced
-        self.parts[call.axis] += self._time - began
 
     # Messages between stages
 
     def _post(self, stage: int, tag: Any, nbytes: int) -> Message:
         self.sent["pp"] += nbytes
-        return self._clock.send(self._rank, self._groups["pp"][stage], ("pp", *tag), nbytes)
+        self._sends.append(self._clock.send(self._rank, self._groups["pp"][stage], ("pp", *tag), nbytes))
+        return self._sends[-1]
 
     def _receive(self, stage: int, tag: Any) -> Program:
         yield from self._turn()
