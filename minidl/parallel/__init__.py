@@ -3,6 +3,7 @@
 From top to bottom; a file imports only from lines below its own:
 
     comparison     runs a job by several strategies, on several networks, with several seeds
+    folded         the time of a step on many ranks, of which those that behave alike are played once
     memory         what fills a node's memory: predicted from shapes, or measured on a run
     train          runs a job by a strategy on an engine
     launches       launches a run's ranks, again when nodes have died
@@ -40,6 +41,7 @@ from minidl.parallel.comparison.comparison import Comparison
 from minidl.parallel.data_parallel.serial import Serial
 from minidl.parallel.data_parallel.sufficient_factors import SufficientFactors
 from minidl.parallel.data_parallel.synchronous import Synchronous
+from minidl.parallel.folded.simulated_step import SimulatedStep, simulated_step
 from minidl.parallel.job import Job
 from minidl.parallel.measures import learning_speed, noise_scale, report_card
 from minidl.parallel.pipeline.pipeline import Pipeline
@@ -103,6 +105,7 @@ __all__ = [
     "Serial",
     "Session",
     "Sharded",
+    "SimulatedStep",
     "SlowMo",
     "StalenessAwareSGD",
     "Store",
@@ -120,6 +123,7 @@ __all__ = [
     "pipeline",
     "products",
     "report_card",
+    "simulated_step",
     "spatial",
     "tensor",
     "train",

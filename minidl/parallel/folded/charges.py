@@ -81,7 +81,8 @@ class Charges:
 
     def collectives(self, axis: str) -> list[Collective]:
         """The different collectives of a step along an axis."""
-        events = chain.from_iterable([*(each.events for each in self._actions.values()), *self.updates.values()])
+        of_actions = chain.from_iterable(each.events for each in self._actions.values())
+        events = chain(of_actions, chain.from_iterable(self.updates.values()))
         return list(dict.fromkeys(each for each in events if isinstance(each, Collective) and each.axis == axis))
 
     def _record(self, samples: Sequence[int]) -> None:
@@ -107,9 +108,9 @@ class Charges:
                 for is_first in (True, False):
                     self._pass(execution, self._batch(size), backward, is_first)
         trained = {p for p in model.parameters() if p.grad is not None}
+        own = [[p for stage in stages for p in stage.parameters()] for stages in self._chunks]
         for chunk, like in self._like.items():
-            of_both = zip(*([p for stage in self._chunks[i] for p in stage.parameters()] for i in (chunk, like)), strict=True)
-            trained |= {parameter for parameter, other in of_both if other in trained}
+            trained |= {p for p, other in zip(own[chunk], own[like], strict=True) if other in trained}
         trained |= {p for (_, p), gradient in self._gradients.items() if gradient is not None}
         ones = _steps_of_one(self._job, model, trained)
         for stage in stages:
@@ -166,31 +167,29 @@ class Charges:
             return chunk
         return before
 
-    def _record_update(
-        self, model: Module, stage: int, trained: set[Parameter], ones: dict[Parameter, Work]
-    ) -> None:
+    def _record_update(self, model: Module, stage: int, trained: set[Parameter], ones: dict[Parameter, Work]) -> None:
         units = {chunk: self._chunks[chunk] for chunk in self._made.chunks_of(stage)}
         own = dict.fromkeys(p for stages in units.values() for each in stages for p in each.parameters())
         for chunk, parameters in completed_with(units).items():
             buckets = fill([p for p in parameters if p.requires_grad], self._strategy.bucket_mb * 1e6)
-            numbers = [sum(p.size for p in bucket) for bucket in buckets]
-            if numbers:  # the last also has a number for each parameter: whether this rank has a gradient
-                numbers[-1] += sum(map(len, buckets))
+            counts = [sum(p.numel() for p in bucket) for bucket in buckets]
+            if counts:  # the last also has a number for each parameter: whether this rank has a gradient
+                counts[-1] += sum(map(len, buckets))
             self.updates[chunk] = [
                 Collective("dp", "all_reduce", count, bucket[0].dtype.itemsize, str(self._strategy.algorithm))
-                for count, bucket in zip(numbers, buckets, strict=True)
+                for count, bucket in zip(counts, buckets, strict=True)
             ]
         last = next(a.chunk for a in reversed([*self._made.actions(stage)]) if a.kind == "U")
         update = self.updates[last]
         if self._tp > 1 and getattr(self._strategy, "sequence", False):
             whole = [p for p in own if p in trained and p.shard is None]
             if whole:
-                count, itemsize = sum(p.size for p in whole), whole[0].dtype.itemsize
+                count, itemsize = sum(p.numel() for p in whole), whole[0].dtype.itemsize
                 update.append(Collective("tp", "all_reduce", count, itemsize, str(self._strategy.algorithm)))
         for _, parameter in model.named_parameters():
             if parameter in own and parameter in trained and len(self._places[parameter]) > 1:
                 update.append(Tie(parameter.data.nbytes, tuple(sorted(self._places[parameter]))))
-        work = [(ones[p].flops * p.size, ones[p].nbytes * p.size) for p in own if p in trained]
+        work = [(ones[p].flops * p.numel(), ones[p].nbytes * p.numel()) for p in own if p in trained]
         update.append(Work(sum(flops for flops, _ in work), sum(nbytes for _, nbytes in work)))
 
 

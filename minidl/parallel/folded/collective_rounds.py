@@ -33,6 +33,11 @@ class Collective(NamedTuple):
     algorithm: str = "auto"
     rows: int = 0
 
+    @property
+    def unit(self) -> int:
+        """Bytes of what is never divided: a number or a row."""
+        return self.itemsize * (self.elements // self.rows if self.rows else 1)
+
 
 class Turn(NamedTuple):
     """What a rank does in a round: sends to one rank while it receives from another, then reduces; None: neither.
@@ -63,12 +68,14 @@ def turns(call: Collective, network: Network | None, ranks: tuple[int, ...]) -> 
             reduced[dst] = size if one.reduces.is_reduction else 0
         for rank in range(p):
             going = to[rank]
-            if going is not None or source[rank] is not None or reduced[rank]:
-                found[rank].append(Turn(*(going or (None, 0)), source[rank], reduced[rank]))
+            if going is not None:
+                found[rank].append(Turn(*going, source[rank], reduced[rank]))
+            elif source[rank] is not None or reduced[rank]:
+                found[rank].append(Turn(None, 0, source[rank], reduced[rank]))
     return found
 
 
-def alike(turns_of: Sequence[Sequence[Turn]], within: int = 0) -> bool:
+def are_alike(turns_of: Sequence[Sequence[Turn]], within: int = 0) -> bool:
     """Whether all ranks send, receive and reduce the same at the same time, up to `within` bytes in a round."""
     if len({len(mine) for mine in turns_of}) > 1:
         return False
@@ -92,6 +99,6 @@ def _rounds(call: Collective, network: Network | None, ranks: tuple[int, ...]) -
         sizes, each = made.sizes * itemsize, made.rounds
     else:
         rows = call.rows or p
-        sizes = (rounds.divided(rows, p) * (elements // rows) * itemsize) @ np.array([-1, 1])
+        sizes = rounds.divided(rows, p) @ np.array([-1, 1]) * (elements // rows * itemsize)
         each = RING[call.kind](np.arange(p), np.arange(p))
     return [(one, sizes[one.chunk].tolist()) for one in each]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from minidl.cluster.cost.network import Network
 from minidl.cluster.engines.simulation.node import Node
 from minidl.parallel.folded.charges import Charges
-from minidl.parallel.folded.collective_rounds import Collective, Turn, alike, turns
+from minidl.parallel.folded.collective_rounds import Collective, Turn, are_alike, turns
 from minidl.parallel.plan import ParallelPlan
 
 EXACT = 64
@@ -45,37 +46,38 @@ class Folding:
         sizes: Sequence[Sequence[int]],
     ) -> None:
         self._plan, self._network = plan, network
-        reasons = {axis: self._difference(axis, charges, node, sizes) for axis in ("dp", "tp") if getattr(plan, axis) > 1}
-        self.played = replace(plan, **{axis: 1 for axis, reason in reasons.items() if not reason})
-        folded = [axis for axis, reason in reasons.items() if not reason]
+        several = [axis for axis in ("dp", "tp") if getattr(plan, axis) > 1]
+        reasons = {axis: self._difference(axis, charges, node, sizes) for axis in several}
+        alone: dict[str, Any] = {axis: 1 for axis, reason in reasons.items() if not reason}
+        self.played = replace(plan, **alone)
         differing = [reason for reason in dict.fromkeys(reasons.values()) if reason]
-        same = [f"ranks along {' and '.join(folded)} behave alike"] if folded else []
+        same = [f"ranks along {' and '.join(alone)} behave alike"] if alone else []
         self.why = "; ".join(same + differing) or "no two ranks do the same"
         if self.played.world > MOST_PLAYED:
             raise ValueError(
-                f"{self.played.world:,} of {plan.world:,} ranks would have to be played, and {MOST_PLAYED} is the most: "
-                f"{'; '.join(differing)}"
+                f"{self.played.world:,} of {plan.world:,} ranks would be played, and {MOST_PLAYED} are the most: "
+                f"{'; '.join(differing)}. Take equal ranks, or fewer"
             )
-        self._alone = set(folded)
+        self._alone = set(alone)
         self._turns: dict[tuple[Collective, tuple[int, ...]], list[Turn]] = {}
         places = [self.played.coordinates(rank) for rank in range(self.played.world)]
         self._ranks = {self._key(place): rank for rank, place in enumerate(places)}
 
-    def groups(self, place: dict[str, int]) -> dict[str, list[int]]:
+    def groups(self, place: Mapping[str, int]) -> dict[str, list[int]]:
         """The ranks played along each axis, those of a rank at that place."""
         return {
             axis: [self._ranks[self._key({**place, axis: i})] for i in range(getattr(self.played, axis))]
             for axis in ("dp", "pp", "tp")
         }
 
-    def turns(self, place: dict[str, int], call: Collective) -> list[Turn]:
+    def turns(self, place: Mapping[str, int], call: Collective) -> list[Turn]:
         """What the rank at that place does in a collective."""
         key = call, tuple(place.values())
         if key not in self._turns:
             self._turns[key] = self._made_turns(place, call)
         return self._turns[key]
 
-    def _made_turns(self, place: dict[str, int], call: Collective) -> list[Turn]:
+    def _made_turns(self, place: Mapping[str, int], call: Collective) -> list[Turn]:
         of_group = turns(call, self._network, self._members(call.axis, place))
         if call.axis not in self._alone:
             return of_group[place[call.axis]]
@@ -86,19 +88,17 @@ class Folding:
             for of_round in zip(*of_group, strict=True)
         ]
 
-    def _key(self, place: dict[str, int]) -> tuple[int, ...]:
+    def _key(self, place: Mapping[str, int]) -> tuple[int, ...]:
         return tuple(place[axis] for axis in ("dp", "pp", "tp"))
 
-    def _members(self, axis: str, place: dict[str, int]) -> tuple[int, ...]:
+    def _members(self, axis: str, place: Mapping[str, int]) -> tuple[int, ...]:
         """The numbers in the run of the ranks along an axis."""
         count = getattr(self._plan, axis)
         if self._network is None or self._network.topology is None:
             return tuple(range(count))  # all groups are alike
         return tuple(self.groups(place)[axis])
 
-    def _difference(
-        self, axis: str, charges: Charges, node: Node | None, sizes: Sequence[Sequence[int]]
-    ) -> str:
+    def _difference(self, axis: str, charges: Charges, node: Node | None, sizes: Sequence[Sequence[int]]) -> str:
         """How the ranks along an axis differ; empty: not at all."""
         if self._network is not None and self._network.topology is not None:
             return "messages of all ranks share the links of the network"
@@ -110,7 +110,8 @@ class Folding:
             return f"replicas 0 to {longer[-1]} have more samples than replica {len(sizes) - 1}"
         count = getattr(self._plan, axis)
         for call in charges.collectives(axis):
-            within = 0 if self._plan.world <= EXACT else call.itemsize * max(call.elements // call.rows if call.rows else 1, 1)
-            if not alike(turns(call, self._network, tuple(range(count))), within):
-                return f"{count} ranks along {axis} do not send the same in each {call.kind} of {call.elements:,} numbers"
+            within = 0 if self._plan.world <= EXACT else call.unit
+            if not are_alike(turns(call, self._network, tuple(range(count))), within):
+                what = f"{call.kind} of {call.elements:,} numbers"
+                return f"{count} ranks along {axis} send different messages in the {what}"
         return ""

@@ -15,7 +15,7 @@ from minidl.cluster.engines.simulation.node import Core
 from minidl.parallel.folded.charges import Charges
 from minidl.parallel.folded.clock import Clock
 from minidl.parallel.folded.folding import Folding
-from minidl.parallel.folded.stage_program import PARTS, StageProgram, sizes_of
+from minidl.parallel.folded.stage_program import ACTIVITIES, StageProgram, sizes_of
 from minidl.parallel.job import Job, check_job
 from minidl.parallel.memory import steps
 from minidl.parallel.pipeline.pipeline import Pipeline
@@ -29,7 +29,7 @@ class SimulatedStep:
 
     Attributes
         seconds  from the first forward pass to the last update
-        stages   for each stage of the pipeline, the seconds of its ranks by part, whose sum is `seconds`:
+        stages   for each stage of the pipeline, the mean seconds of its ranks by activity, whose sum is `seconds`:
                      forward, backward, input, weight   computation of F, B, I and W
                      tp, dp   collectives along these axes, with the waits in them
                      pp       transfers between stages that a rank waits for
@@ -49,15 +49,16 @@ class SimulatedStep:
     why: str
 
     @property
-    def parts(self) -> dict[str, float]:
-        """The mean over the ranks of the seconds of each part."""
-        return {part: sum(stage[part] for stage in self.stages) / len(self.stages) for part in PARTS}
+    def activities(self) -> dict[str, float]:
+        """The mean seconds of each activity over all ranks."""
+        return {activity: sum(stage[activity] for stage in self.stages) / len(self.stages) for activity in ACTIVITIES}
 
     def __repr__(self) -> str:
-        rows = [f"{seconds:12.6g} s  {part}" for part, seconds in self.parts.items() if seconds]
+        rows = [f"{seconds:12.6g} s  {activity}" for activity, seconds in self.activities.items() if seconds]
         sent = ", ".join(f"{axis} {nbytes:,}" for axis, nbytes in self.nbytes.items() if nbytes)
-        head = [f"{self.seconds:.6g} s a step, simulated; {self.played:,} of {self.ranks:,} ranks were played: {self.why}"]
-        return "\n".join([*head, *rows, *([f"bytes sent: {sent}"] if sent else [])])
+        head = f"{self.seconds:.6g} s a step, simulated"
+        played = f"{self.played:,} of {self.ranks:,} ranks were played: {self.why}"
+        return "\n".join([head, *rows, *([f"bytes sent: {sent}"] if sent else []), played])
 
 
 def simulated_step(job: Job, strategy: Pipeline, nodes: int, on: Simulation) -> SimulatedStep:
@@ -105,11 +106,11 @@ def simulated_step(job: Job, strategy: Pipeline, nodes: int, on: Simulation) -> 
         charges = Charges(job, strategy, sorted({size for mine in sizes for size in mine}))
     folding = Folding(plan, charges, network, on.node, sizes)
     clock = Clock(network, folding.played.world)
-    ranks = []
+    programs = []
     for rank in range(folding.played.world):
         place = folding.played.coordinates(rank)
         core = Core(on.node, rank, 1.0, 0)
-        ranks.append(
+        programs.append(
             StageProgram(
                 rank,
                 place,
@@ -124,16 +125,16 @@ def simulated_step(job: Job, strategy: Pipeline, nodes: int, on: Simulation) -> 
                 core.factor * (network.gamma if network else 0.0),
             )
         )
-    clock.play([rank.run() for rank in ranks])
-    seconds = max(rank.ended for rank in ranks)
-    for rank in ranks:
-        rank.parts["bubble"] += seconds - rank.ended
-    of_stage = [[rank for rank in ranks if rank.place["pp"] == stage] for stage in range(plan.pp)]
+    clock.play([program.run() for program in programs])
+    seconds = max(program.ended for program in programs)
+    for program in programs:
+        program.activities["bubble"] += seconds - program.ended
+    of_stage = [[program for program in programs if program.place["pp"] == stage] for stage in range(plan.pp)]
     return SimulatedStep(
         seconds,
-        [{part: sum(rank.parts[part] for rank in mine) / len(mine) for part in PARTS} for mine in of_stage],
-        {axis: sum(rank.sent[axis] for rank in ranks) * nodes // len(ranks) for axis in ("tp", "pp", "dp")},
-        len(ranks),
+        [{name: sum(one.activities[name] for one in mine) / len(mine) for name in ACTIVITIES} for mine in of_stage],
+        {axis: sum(one.sent[axis] for one in programs) * nodes // len(programs) for axis in ("tp", "pp", "dp")},
+        len(programs),
         nodes,
         folding.why,
     )

@@ -1,8 +1,8 @@
-"""StageProgram: what one rank does in a training step, on a clock; it says how long each part took."""
+"""StageProgram: what one rank does in a training step, on a clock, and how long each activity takes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from minidl.cluster.cost.network import Network
@@ -16,7 +16,7 @@ from minidl.parallel.pipeline.interpreter import Message as Handover
 from minidl.parallel.pipeline.interpreter import Receive, Send, with_messages
 from minidl.parallel.pipeline.schedule import Schedule
 
-PARTS = ("forward", "backward", "input", "weight", "tp", "pp", "dp", "update", "bubble")
+ACTIVITIES = ("forward", "backward", "input", "weight", "tp", "pp", "dp", "update", "bubble")
 """Computation of F, B, I and W; collectives along "tp"; transfers between stages; sums along "dp"; the optimizer;
 waiting for another stage."""
 
@@ -41,16 +41,17 @@ class StageProgram:
         gamma     seconds of this rank for a reduced byte
 
     Attributes
-        parts  seconds by part
-        sent   bytes by axis
-        ended  when the step was done
+        place       as given
+        activities  seconds by activity
+        sent        bytes by axis
+        ended       when the step was done
     """
 
     def __init__(
         self,
         rank: int,
-        place: dict[str, int],
-        groups: dict[str, Sequence[int]],
+        place: Mapping[str, int],
+        groups: Mapping[str, Sequence[int]],
         clock: Clock,
         network: Network | None,
         schedule: Schedule,
@@ -60,7 +61,11 @@ class StageProgram:
         seconds: Callable[[float, float], float],
         gamma: float,
     ) -> None:
-        self.parts, self.sent, self.ended = dict.fromkeys(PARTS, 0.0), dict.fromkeys(("tp", "pp", "dp"), 0), 0.0
+        self.activities, self.sent, self.ended = (
+            dict.fromkeys(ACTIVITIES, 0.0),
+            dict.fromkeys(("tp", "pp", "dp"), 0),
+            0.0,
+        )
         self._rank, self.place, self._groups, self._clock, self._network = rank, place, groups, clock, network
         self._schedule, self._charges, self._sizes, self._turns = schedule, charges, sizes, turns
         self._seconds, self._gamma, self._time = seconds, gamma, 0.0
@@ -97,13 +102,13 @@ class StageProgram:
             is_first = action.kind != "F" and (action.kind, action.chunk) not in self._done
             self._done.add((action.kind, action.chunk))
             events = self._charges.action(action.kind, action.chunk, self._sizes[action.micro_batch], is_first).events
-        part = OF_KIND[action.kind]
+        activity = OF_KIND[action.kind]
         for event in events:
             match event:
                 case Work(flops, nbytes):
                     seconds = self._seconds(flops, nbytes)
                     self._time += seconds
-                    self.parts[part] += seconds
+                    self.activities[activity] += seconds
                 case Collective():
                     yield from self._collective(event)
                 case Tie():
@@ -132,7 +137,7 @@ class StageProgram:
             self.sent[call.axis] += nbytes
         else:
             yield from self._round_by_round(call)
-        self.parts[call.axis] += self._time - began
+        self.activities[call.axis] += self._time - began
 
     def _is_sending(self) -> bool:
         """Whether another stage has yet to receive what this one has sent."""
@@ -178,8 +183,8 @@ class StageProgram:
         """Of the wait for a message, its transfer is "pp", and the rest a bubble."""
         waited = self._time - began
         transfer = min(waited, self._network.time(message.nbytes) if self._network else 0.0)
-        self.parts["pp"] += transfer
-        self.parts["bubble"] += waited - transfer
+        self.activities["pp"] += transfer
+        self.activities["bubble"] += waited - transfer
 
     def _sum_tied(self, tie: Tie) -> Program:
         """As `Partition.sum_tied_gradients`."""
