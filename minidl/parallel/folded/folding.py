@@ -46,12 +46,14 @@ class Folding:
         sizes: Sequence[Sequence[int]],
     ) -> None:
         self._plan, self._network = plan, network
+        self._is_rounded = False  # whether chunks differ by one number
         several = [axis for axis in ("dp", "tp") if getattr(plan, axis) > 1]
         reasons = {axis: self._difference(axis, charges, node, sizes) for axis in several}
         alone: dict[str, Any] = {axis: 1 for axis, reason in reasons.items() if not reason}
         self.played = replace(plan, **alone)
         differing = [reason for reason in dict.fromkeys(reasons.values()) if reason]
-        same = [f"ranks along {' and '.join(alone)} behave alike"] if alone else []
+        rounded = ", but for chunks that differ by a number" * self._is_rounded
+        same = [f"ranks along {' and '.join(alone)} behave alike{rounded}"] if alone else []
         self.why = "; ".join(same + differing) or "no two ranks do the same"
         if self.played.world > MOST_PLAYED:
             raise ValueError(
@@ -108,10 +110,14 @@ class Folding:
             return f"rank{'s' * (len(slow) > 1)} {', '.join(map(str, slow[:3]))} and rank 0 have different speeds"
         if axis == "dp" and (longer := [i for i, mine in enumerate(sizes) if mine != sizes[-1]]):
             return f"replicas 0 to {longer[-1]} have more samples than replica {len(sizes) - 1}"
-        count = getattr(self._plan, axis)
+        count, is_rounded = getattr(self._plan, axis), False
         for call in charges.collectives(axis):
-            within = 0 if self._plan.world <= EXACT else call.unit
-            if not are_alike(turns(call, self._network, tuple(range(count))), within):
+            of_ranks = turns(call, self._network, tuple(range(count)))
+            if are_alike(of_ranks):
+                continue
+            is_rounded = self._plan.world > EXACT and are_alike(of_ranks, call.unit)
+            if not is_rounded:
                 what = f"{call.kind} of {call.elements:,} numbers"
                 return f"{count} ranks along {axis} send different messages in the {what}"
+        self._is_rounded |= is_rounded
         return ""
