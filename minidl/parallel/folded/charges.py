@@ -156,12 +156,11 @@ class Charges:
         """The first chunk that does the same as this one: it is like the one before, which sends what it received."""
         before, place, stages = self._like.get(chunk - 1, 0), self._made.place, self._chunks
         if (
-            chunk < 2
+            not received
+            or received != _described(self._mail)
             or chunk == self._made.chunks - 1
             or place(chunk) in (place(chunk - 1), place(chunk + 1))
             or any(len(self._places[p]) > 1 for stage in stages[chunk] for p in stage.parameters())
-            or not received
-            or received != _described(self._mail)
             or [stage.kind() for stage in stages[before]] != [stage.kind() for stage in stages[chunk]]
         ):
             return chunk
