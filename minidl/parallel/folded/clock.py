@@ -6,8 +6,7 @@ import heapq
 from collections import deque
 from collections.abc import Generator, Hashable, Sequence
 
-from minidl.cluster.cost.network import Network
-from minidl.cluster.engines.simulation.world import transport_over
+from minidl.cluster.engines.simulation.ports import Transport
 
 
 class Message:
@@ -33,16 +32,15 @@ class Clock:
     """A virtual clock and the network between some ranks.
 
     Parameters
-        network  how long messages take, as for `cluster.Simulation`; None: no time
-        ranks    their number
+        transport  decides how long messages take, as in the simulation
 
     Attributes
         now  the instant that is being played, in seconds
     """
 
-    def __init__(self, network: Network | None, ranks: int) -> None:
+    def __init__(self, transport: Transport) -> None:
         self.now = 0.0
-        self._transport = transport_over(network, ranks)
+        self._transport = transport
         self._unmatched: dict[Hashable, deque[Message]] = {}
 
     def send(self, src: int, dst: int, tag: Hashable, nbytes: int) -> Message:

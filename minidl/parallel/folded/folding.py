@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from minidl.cluster.cost.network import Network
+from minidl.cluster.cost.topologies import Tree
+from minidl.cluster.engines.simulation.flows import Flows
 from minidl.cluster.engines.simulation.node import Node
+from minidl.cluster.engines.simulation.ports import Transport
+from minidl.cluster.engines.simulation.world import transport_over
 from minidl.parallel.folded.charges import Charges
 from minidl.parallel.folded.collective_rounds import Collective, Turn, are_alike, turns
+from minidl.parallel.folded.links import FoldedTree
 from minidl.parallel.plan import ParallelPlan
 
 EXACT = 64
@@ -17,6 +22,39 @@ EXACT = 64
 
 MOST_PLAYED = 512
 """Ranks that are played at most: their number times that of micro-batches takes the time."""
+
+AXES = ("dp", "tp")
+"""The axes that may be folded."""
+
+
+class Place(NamedTuple):
+    """The coordinates of a rank."""
+
+    dp: int
+    pp: int
+    tp: int
+
+
+class Grid:
+    """The ranks of a plan by their places.
+
+    Attributes
+        places  of all ranks
+    """
+
+    def __init__(self, plan: ParallelPlan) -> None:
+        self._plan = plan
+        found = map(plan.coordinates, range(plan.world))
+        self.places = [Place(place["dp"], place["pp"], place["tp"]) for place in found]
+        self._ranks = {place: rank for rank, place in enumerate(self.places)}
+
+    def rank(self, place: Place) -> int:
+        """The rank at a place."""
+        return self._ranks[place]
+
+    def along(self, axis: str, place: Place) -> tuple[int, ...]:
+        """The ranks along an axis, those of the one at that place."""
+        return tuple(self._ranks[place._replace(**{axis: i})] for i in range(getattr(self._plan, axis)))
 
 
 class Folding:
@@ -30,8 +68,10 @@ class Folding:
         sizes    samples of the micro-batches, by replica
 
     Attributes
-        played  the plan with one rank along each axis that is folded
-        why     which ranks behave alike, or why they do not
+        alone      the axes along which one rank is played for all
+        played     the ranks that are played: of the plan with one rank along each of these
+        transport  the network between the ranks that are played
+        why        which ranks behave alike, or why they do not
 
     Raises
         ValueError  more than `MOST_PLAYED` ranks differ
@@ -45,65 +85,74 @@ class Folding:
         node: Node | None,
         sizes: Sequence[Sequence[int]],
     ) -> None:
-        self._plan, self._network = plan, network
+        self._plan, self._charges, self._network, self._grid = plan, charges, network, Grid(plan)
         self._is_rounded = False  # whether chunks differ by one number
-        several = [axis for axis in ("dp", "tp") if getattr(plan, axis) > 1]
-        reasons = {axis: self._difference(axis, charges, node, sizes) for axis in several}
-        alone: dict[str, Any] = {axis: 1 for axis, reason in reasons.items() if not reason}
-        self.played = replace(plan, **alone)
+        self._turns: dict[tuple[Collective, Place], list[Turn]] = {}
+        several = [axis for axis in AXES if getattr(plan, axis) > 1]
+        reasons = {axis: self._difference(axis, node, sizes) for axis in several}
+        alike = {axis for axis, reason in reasons.items() if not reason}
+        self.alone, self._links = self._sharing_links(alike)
+        for axis in alike - self.alone:
+            reasons[axis] = f"messages of the ranks along {axis} share links in different ways"
+        self.played = Grid(self._folded(self.alone))
+        count = len(self.played.places)
         differing = [reason for reason in dict.fromkeys(reasons.values()) if reason]
         rounded = ", but for chunks that differ by a number" * self._is_rounded
-        same = [f"ranks along {' and '.join(alone)} behave alike{rounded}"] if alone else []
+        names = " and ".join(axis for axis in AXES if axis in self.alone)
+        same = [f"ranks along {names} behave alike{rounded}"] if self.alone else []
         self.why = "; ".join(same + differing) or "no two ranks do the same"
-        if self.played.world > MOST_PLAYED:
+        if count > MOST_PLAYED:
             raise ValueError(
-                f"{self.played.world:,} of {plan.world:,} ranks would be played, and {MOST_PLAYED} are the most: "
+                f"{count:,} of {plan.world:,} ranks would be played, and {MOST_PLAYED} are the most: "
                 f"{'; '.join(differing)}. Take equal ranks, or fewer"
             )
-        self._alone = set(alone)
-        self._turns: dict[tuple[Collective, tuple[int, ...]], list[Turn]] = {}
-        places = [self.played.coordinates(rank) for rank in range(self.played.world)]
-        self._ranks = {self._key(place): rank for rank, place in enumerate(places)}
+        self.transport: Transport = transport_over(network, count)
+        if self._links is not None:
+            links: Any = self._links
+            self.transport = Flows(links)
 
-    def groups(self, place: Mapping[str, int]) -> dict[str, list[int]]:
-        """The ranks played along each axis, those of a rank at that place."""
-        return {
-            axis: [self._ranks[self._key({**place, axis: i})] for i in range(getattr(self.played, axis))]
-            for axis in ("dp", "pp", "tp")
-        }
+    def turns(self, place: Place, call: Collective) -> list[Turn]:
+        """What the rank at that place does in a collective, with the numbers of ranks that are played.
 
-    def turns(self, place: Mapping[str, int], call: Collective) -> list[Turn]:
-        """What the rank at that place does in a collective."""
-        key = call, tuple(place.values())
-        if key not in self._turns:
-            self._turns[key] = self._made_turns(place, call)
-        return self._turns[key]
+        Where it is played for all, `to` is the address that it sends to and receives from: itself, or a route.
+        """
+        if (call, place) not in self._turns:
+            self._turns[call, place] = list(self._made_turns(place, call))
+        return self._turns[call, place]
 
-    def _made_turns(self, place: Mapping[str, int], call: Collective) -> list[Turn]:
-        of_group = turns(call, self._network, self._members(call.axis, place))
-        if call.axis not in self._alone:
-            return of_group[place[call.axis]]
-        return [  # the largest of each round
-            Turn(0, max(turn.sent for turn in of_round), 0, max(turn.reduced for turn in of_round))
-            if of_round[0].to is not None
-            else Turn(None, 0, None, max(turn.reduced for turn in of_round))
-            for of_round in zip(*of_group, strict=True)
-        ]
+    def seconds(self, address: int, nbytes: int) -> float | None:
+        """The time of a message to an address, if nothing else uses its links; None: others may."""
+        if self._network is None:
+            return 0.0
+        return self._network.time(nbytes) if self._links is None else self._links.seconds(address, nbytes)
 
-    def _key(self, place: Mapping[str, int]) -> tuple[int, ...]:
-        return tuple(place[axis] for axis in ("dp", "pp", "tp"))
+    def _made_turns(self, place: Place, call: Collective) -> Iterator[Turn]:
+        group = self._grid.along(call.axis, place)
+        of_group = turns(call, self._network, self._counted(group))
+        if call.axis not in self.alone:
+            played = self.played.along(call.axis, place)
+            for turn in of_group[getattr(place, call.axis)]:
+                to, source = (None if i is None else played[i] for i in (turn.to, turn.source))
+                yield Turn(to, turn.sent, source, turn.reduced)
+            return
+        for of_round in zip(*of_group, strict=True):  # the largest of each
+            to = of_round[0].to
+            if to is not None:
+                to = self.played.rank(place) if self._links is None else self._links.address(group[0], group[to])
+            yield Turn(to, max(turn.sent for turn in of_round), None, max(turn.reduced for turn in of_round))
 
-    def _members(self, axis: str, place: Mapping[str, int]) -> tuple[int, ...]:
-        """The numbers in the run of the ranks along an axis."""
-        count = getattr(self._plan, axis)
-        if self._network is None or self._network.topology is None:
-            return tuple(range(count))  # all groups are alike
-        return tuple(self.groups(place)[axis])
+    # Ranks of the plan
 
-    def _difference(self, axis: str, charges: Charges, node: Node | None, sizes: Sequence[Sequence[int]]) -> str:
-        """How the ranks along an axis differ; empty: not at all."""
-        if self._network is not None and self._network.topology is not None:
-            return "messages of all ranks share the links of the network"
+    def _folded(self, alone: set[str]) -> ParallelPlan:
+        changes: dict[str, Any] = dict.fromkeys(alone, 1)
+        return replace(self._plan, **changes)
+
+    def _counted(self, group: tuple[int, ...]) -> tuple[int, ...]:
+        """The group as an all-reduce sees it that is chosen for it: without shared links, only their number counts."""
+        return group if self._network is not None and self._network.topology is not None else tuple(range(len(group)))
+
+    def _difference(self, axis: str, node: Node | None, sizes: Sequence[Sequence[int]]) -> str:
+        """How the ranks along an axis differ, shared links aside; empty: not at all."""
         speeds = {rank: node.speed(rank) for rank in range(self._plan.world)} if node else {}
         usual = speeds.get(0)
         if slow := [rank for rank, speed in speeds.items() if speed != usual]:
@@ -111,13 +160,55 @@ class Folding:
         if axis == "dp" and (longer := [i for i, mine in enumerate(sizes) if mine != sizes[-1]]):
             return f"replicas 0 to {longer[-1]} have more samples than replica {len(sizes) - 1}"
         count, is_rounded = getattr(self._plan, axis), False
-        for call in charges.collectives(axis):
-            of_ranks = turns(call, self._network, tuple(range(count)))
-            if are_alike(of_ranks):
-                continue
-            is_rounded = self._plan.world > EXACT and are_alike(of_ranks, call.unit)
-            if not is_rounded:
-                what = f"{call.kind} of {call.elements:,} numbers"
-                return f"{count} ranks along {axis} send different messages in the {what}"
+        groups = {self._counted(self._grid.along(axis, Place(0, stage, 0))) for stage in range(self._plan.pp)}
+        for call in self._charges.collectives(axis):
+            for group in groups:
+                of_ranks = turns(call, self._network, group)
+                if are_alike(of_ranks):
+                    continue
+                is_rounded = self._plan.world > EXACT and are_alike(of_ranks, call.unit)
+                if not is_rounded:
+                    what = f"{call.kind} of {call.elements:,} numbers"
+                    return f"{count} ranks along {axis} send different messages in the {what}"
         self._is_rounded |= is_rounded
         return ""
+
+    # Shared links
+
+    def _sharing_links(self, alike: set[str]) -> tuple[set[str], FoldedTree | None]:
+        """As many of the axes as possible along which all ranks also use links alike, and the links of those played."""
+        topology = None if self._network is None else self._network.topology
+        if topology is None:
+            return alike, None
+        choices = [alike, *({axis} for axis in AXES if alike > {axis})] if alike else []
+        for alone in choices:
+            links = self._links_of(topology, alone) if isinstance(topology, Tree) else None
+            if links is not None:
+                return alone, links
+        return set(), None
+
+    def _links_of(self, tree: Tree, alone: set[str]) -> FoldedTree | None:
+        """The links with one rank along these axes, unless ranks that it would be played for send on different ones."""
+        folded = Grid(self._folded(alone))
+        played = [folded.rank(place._replace(**dict.fromkeys(alone, 0))) for place in self._grid.places]
+        links = FoldedTree(tree, played)
+        if not links.is_symmetric:
+            return None
+        seen: dict[Any, Any] = {}
+        for what, src, dst in self._messages():
+            route = links.route(src, dst)
+            if seen.setdefault((what, played[src], played[dst]), route) != route:
+                return None
+        return links
+
+    def _messages(self) -> Iterator[tuple[Any, int, int]]:
+        """All pairs of ranks that exchange messages, each with its purpose."""
+        for rank, place in enumerate(self._grid.places):
+            for other in self._grid.along("pp", place):
+                yield "pp", rank, other
+            for axis in AXES:
+                group, first = self._grid.along(axis, place), self._grid.along(axis, Place(0, place.pp, 0))
+                for call in self._charges.collectives(axis):
+                    for i, turn in enumerate(turns(call, self._network, first)[getattr(place, axis)]):
+                        if turn.to is not None:
+                            yield (call, i), rank, group[turn.to]

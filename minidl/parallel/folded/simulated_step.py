@@ -113,22 +113,18 @@ def simulated_step(job: Job, strategy: Pipeline, nodes: int, on: Simulation) -> 
         sizes = [sizes_of(batch, plan.dp, replica, made.micro_batches) for replica in range(plan.dp)]
         charges = Charges(job, strategy, sorted({size for mine in sizes for size in mine}))
     folding = Folding(plan, charges, network, on.node, sizes)
-    clock = Clock(network, folding.played.world)
-    programs = []
-    for rank in range(folding.played.world):
-        place = folding.played.coordinates(rank)
+    clock, programs = Clock(folding.transport), list[StageProgram]()
+    for rank, place in enumerate(folding.played.places):
         core = Core(on.node, rank, 1.0, 0)
         programs.append(
             StageProgram(
                 rank,
-                place,
-                folding.groups(place),
                 clock,
+                folding,
                 network,
                 made,
                 charges,
-                sizes[place["dp"]],
-                partial(folding.turns, place),
+                sizes[place.dp],
                 partial(core.seconds, 0.0) if on.node else lambda flops, nbytes: 0.0,
                 core.factor * (network.gamma if network else 0.0),
             )
@@ -137,7 +133,7 @@ def simulated_step(job: Job, strategy: Pipeline, nodes: int, on: Simulation) -> 
     seconds = max(program.ended for program in programs)
     for program in programs:
         program.activities["bubble"] += seconds - program.ended
-    of_stage = [[program for program in programs if program.place["pp"] == stage] for stage in range(plan.pp)]
+    of_stage = [[program for program in programs if program.place.pp == stage] for stage in range(plan.pp)]
     return SimulatedStep(
         seconds,
         [{name: sum(one.activities[name] for one in mine) / len(mine) for name in ACTIVITIES} for mine in of_stage],

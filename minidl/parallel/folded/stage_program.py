@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from minidl.cluster.cost.network import Network
@@ -10,7 +10,8 @@ from minidl.cluster.engines.protocol import EAGER_BYTES
 from minidl.kernels.counting import Work
 from minidl.parallel.folded.charges import Charges, Tie
 from minidl.parallel.folded.clock import Clock, Message, Program
-from minidl.parallel.folded.collective_rounds import Collective, Turn
+from minidl.parallel.folded.collective_rounds import Collective
+from minidl.parallel.folded.folding import Folding
 from minidl.parallel.pipeline.action import Action
 from minidl.parallel.pipeline.interpreter import Message as Handover
 from minidl.parallel.pipeline.interpreter import Receive, Send, with_messages
@@ -28,20 +29,17 @@ class StageProgram:
 
     Parameters
         rank      its number on the clock
-        place     its coordinates "dp", "pp" and "tp" among the ranks that are played
-        groups    by axis, the ranks that are played, of which this one is one; "tp" and "dp": a single rank stands for
-                  all of its axis, and sends to itself
-        clock     the clock, and the network between these ranks
-        network   as on the clock
+        clock     the clock of all ranks that are played
+        folding   where this rank stands among them, and what it does in a collective
+        network   between the ranks
         schedule  of the pipeline
         charges   of the actions
         sizes     samples of each micro-batch of this replica
-        turns     what this rank does in a collective, round by round
         seconds   how long this rank computes for given flops and bytes
         gamma     seconds of this rank for a reduced byte
 
     Attributes
-        place       as given
+        place       its coordinates
         activities  seconds by activity
         sent        bytes by axis
         ended       when the step was done
@@ -50,14 +48,12 @@ class StageProgram:
     def __init__(
         self,
         rank: int,
-        place: Mapping[str, int],
-        groups: Mapping[str, Sequence[int]],
         clock: Clock,
+        folding: Folding,
         network: Network | None,
         schedule: Schedule,
         charges: Charges,
         sizes: Sequence[int],
-        turns: Callable[[Collective], Sequence[Turn]],
         seconds: Callable[[float, float], float],
         gamma: float,
     ) -> None:
@@ -66,17 +62,19 @@ class StageProgram:
             dict.fromkeys(("tp", "pp", "dp"), 0),
             0.0,
         )
-        self._rank, self.place, self._groups, self._clock, self._network = rank, place, groups, clock, network
-        self._schedule, self._charges, self._sizes, self._turns = schedule, charges, sizes, turns
+        self._rank, self._clock, self._folding, self._network = rank, clock, folding, network
+        self.place = folding.played.places[rank]
+        self._stages = folding.played.along("pp", self.place)
+        self._schedule, self._charges, self._sizes = schedule, charges, sizes
         self._seconds, self._gamma, self._time = seconds, gamma, 0.0
         self._sends: list[Message] = []  # to other stages, that may be on their way
         self._backward = next(action.kind for action in schedule.actions(0) if action.kind in "BI")
-        self._alone: dict[Collective, tuple[float, int]] = {}  # seconds and bytes of those that one rank plays for all
+        self._costs: dict[Collective, tuple[float, int] | None] = {}
         self._done: set[tuple[str, int]] = set()  # kinds of backward that have left gradients, and their chunk
 
     def run(self) -> Program:
         """The step: the program for `Clock.play`."""
-        for step in with_messages(self._schedule, self._schedule.actions(self.place["pp"])):
+        for step in with_messages(self._schedule, self._schedule.actions(self.place.pp)):
             match step:
                 case Receive(message):
                     for i in range(len(self._sent(message))):
@@ -125,16 +123,15 @@ class StageProgram:
             self._time = self._clock.now
 
     def _collective(self, call: Collective) -> Program:
-        is_folded = len(self._groups[call.axis]) == 1
-        if not is_folded or self._is_sending():
+        if call not in self._costs:
+            self._costs[call] = self._cost(call)
+        cost = self._costs[call]
+        if cost is None or self._is_sending():
             yield from self._turn()
         began = self._time
-        if is_folded and not self._is_sending():  # nothing else needs the ports of this rank
-            if call not in self._alone:
-                self._alone[call] = self._cost(self._turns(call))
-            seconds, nbytes = self._alone[call]
-            self._time += seconds
-            self.sent[call.axis] += nbytes
+        if cost is not None and not self._is_sending():  # nothing else needs the ports or links
+            self._time += cost[0]
+            self.sent[call.axis] += cost[1]
         else:
             yield from self._round_by_round(call)
         self.activities[call.axis] += self._time - began
@@ -144,38 +141,43 @@ class StageProgram:
         self._sends = [message for message in self._sends if not message.done]
         return bool(self._sends)
 
-    def _cost(self, turns: Sequence[Turn]) -> tuple[float, int]:
-        """The seconds and the bytes of a collective whose ranks all do the same, if the ports are free."""
-        sent = [turn.sent for turn in turns if turn.to is not None]
-        seconds = sum(map(self._network.time, sent)) if self._network else 0.0
-        return seconds + self._gamma * sum(turn.reduced for turn in turns), sum(sent)
+    def _cost(self, call: Collective) -> tuple[float, int] | None:
+        """The seconds and bytes of a collective that one rank plays for all, while it has its links to itself."""
+        if call.axis not in self._folding.alone:
+            return None
+        turns = self._folding.turns(self.place, call)
+        seconds = [self._folding.seconds(turn.to, turn.sent) for turn in turns if turn.to is not None]
+        if None in seconds:
+            return None
+        reduced = sum(turn.reduced for turn in turns)
+        return sum(filter(None, seconds)) + self._gamma * reduced, sum(turn.sent for turn in turns)
 
     def _round_by_round(self, call: Collective) -> Program:
-        group, rank, clock = self._groups[call.axis], self._rank, self._clock
-        is_folded = len(group) == 1
-        for to, nbytes, source, reduced in self._turns(call):
+        rank, clock = self._rank, self._clock
+        for to, nbytes, source, reduced in self._folding.turns(self.place, call):
             yield from self._turn()
-            if source is not None:
-                receive = clock.receive(rank if is_folded else group[source], rank, call.axis)
+            posted = []
+            if to is not None and call.axis in self._folding.alone:
+                clock.receive(rank, to, call.axis)
+            elif source is not None:
+                posted.append(clock.receive(source, rank, call.axis))
             if to is not None:
-                send = clock.send(rank, rank if is_folded else group[to], call.axis, nbytes)
+                posted.append(clock.send(rank, to, call.axis, nbytes))
                 self.sent[call.axis] += nbytes
-            if source is not None:
-                yield from self._wait(receive)
-            if to is not None:
-                yield from self._wait(send)
+            for message in posted:
+                yield from self._wait(message)
             self._time += self._gamma * reduced
 
     # Messages between stages
 
     def _post(self, stage: int, tag: Any, nbytes: int) -> Message:
         self.sent["pp"] += nbytes
-        self._sends.append(self._clock.send(self._rank, self._groups["pp"][stage], ("pp", *tag), nbytes))
+        self._sends.append(self._clock.send(self._rank, self._stages[stage], ("pp", *tag), nbytes))
         return self._sends[-1]
 
     def _receive(self, stage: int, tag: Any) -> Program:
         yield from self._turn()
-        began, message = self._time, self._clock.receive(self._groups["pp"][stage], self._rank, ("pp", *tag))
+        began, message = self._time, self._clock.receive(self._stages[stage], self._rank, ("pp", *tag))
         yield from self._wait(message)
         self._waited(began, message)
 
@@ -188,7 +190,7 @@ class StageProgram:
 
     def _sum_tied(self, tie: Tie) -> Program:
         """As `Partition.sum_tied_gradients`."""
-        own, (first, *others) = self.place["pp"], tie.stages
+        own, (first, *others) = self.place.pp, tie.stages
         if own == first:
             for stage in others:
                 yield from self._receive(stage, ("tied",))

@@ -14,6 +14,7 @@ import pytest
 from minidl import cluster, data, nn, optim, parallel
 from minidl.cluster import Network, Node, Simulation
 from minidl.cluster.collectives import ALL_REDUCE
+from minidl.cluster.engines.simulation.ports import Ports
 from minidl.parallel import Hybrid, Job, Pipeline, SimulatedStep, simulated_step
 from minidl.parallel.folded import folding
 from minidl.parallel.folded.clock import Clock
@@ -213,7 +214,7 @@ def test_too_many_ranks_that_differ_are_refused_with_the_reason(node: Node, netw
 
 
 def test_a_clock_says_that_messages_never_come() -> None:
-    clock = Clock(None, 2)
+    clock = Clock(Ports(2, 0.0, 0.0))
 
     def waits() -> Any:  # for a message of rank 1, which is not there
         yield clock.receive(1, 0, "tag")
