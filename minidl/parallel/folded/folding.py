@@ -86,6 +86,7 @@ class Folding:
         sizes: Sequence[Sequence[int]],
     ) -> None:
         self._plan, self._charges, self._network, self._grid = plan, charges, network, Grid(plan)
+        self._topology: Any = None if network is None else network.topology
         self._is_rounded = False  # whether chunks differ by one number
         self._turns: dict[tuple[Collective, Place], list[Turn]] = {}
         several = [axis for axis in AXES if getattr(plan, axis) > 1]
@@ -93,7 +94,7 @@ class Folding:
         alike = {axis for axis, reason in reasons.items() if not reason}
         self.alone, self._links = self._sharing_links(alike)
         for axis in alike - self.alone:
-            reasons[axis] = f"messages of the ranks along {axis} share links in different ways"
+            reasons[axis] = _links_differ(axis)
         self.played = Grid(self._folded(self.alone))
         count = len(self.played.places)
         differing = [reason for reason in dict.fromkeys(reasons.values()) if reason]
@@ -149,10 +150,12 @@ class Folding:
 
     def _counted(self, group: tuple[int, ...]) -> tuple[int, ...]:
         """The group as an all-reduce sees it that is chosen for it: without shared links, only their number counts."""
-        return group if self._network is not None and self._network.topology is not None else tuple(range(len(group)))
+        return tuple(range(len(group))) if self._topology is None else group
 
     def _difference(self, axis: str, node: Node | None, sizes: Sequence[Sequence[int]]) -> str:
         """How the ranks along an axis differ, shared links aside; empty: not at all."""
+        if self._topology is not None and not isinstance(self._topology, Tree):
+            return _links_differ(axis)
         speeds = {rank: node.speed(rank) for rank in range(self._plan.world)} if node else {}
         usual = speeds.get(0)
         if slow := [rank for rank, speed in speeds.items() if speed != usual]:
@@ -177,12 +180,10 @@ class Folding:
 
     def _sharing_links(self, alike: set[str]) -> tuple[set[str], FoldedTree | None]:
         """As many of the axes as possible along which all ranks also use links alike, and the links of those played."""
-        topology = None if self._network is None else self._network.topology
-        if topology is None:
+        if self._topology is None:
             return alike, None
-        choices = [alike, *({axis} for axis in AXES if alike > {axis})] if alike else []
-        for alone in choices:
-            links = self._links_of(topology, alone) if isinstance(topology, Tree) else None
+        for alone in (alike, *({axis} for axis in AXES if alike > {axis})):
+            links = self._links_of(self._topology, alone) if alone else None
             if links is not None:
                 return alone, links
         return set(), None
@@ -212,3 +213,7 @@ class Folding:
                     for i, turn in enumerate(turns(call, self._network, first)[getattr(place, axis)]):
                         if turn.to is not None:
                             yield (call, i), rank, group[turn.to]
+
+
+def _links_differ(axis: str) -> str:
+    return f"messages of the ranks along {axis} share links in different ways"

@@ -70,10 +70,11 @@ def simulated_step(job: Job, strategy: Pipeline, nodes: int, on: Simulation) -> 
         nodes     as for `train`
         on        the simulated cluster: its network and node
 
-    Each chunk of the model is executed once, with arrays without contents, for each size of a micro-batch. What it
-    computes and sends is then replayed for each action of the schedule on a virtual clock, with the simulation's ports
-    and links. Ranks along "tp" do the same at the same time if their collectives are symmetric, such as rings of equal
-    chunks, and so do replicas of as many samples: then one of them is played for all.
+    Chunks of the model that differ are executed once for each size of a micro-batch, with arrays without contents. What
+    they compute and send is then replayed for each action of the schedule, on a virtual clock with the simulation's
+    ports and links. Ranks along "tp" do the same at the same time if their collectives are symmetric, such as rings of
+    equal chunks, and so do replicas of as many samples: then one of them is played for all. In `Network.tree` that is so
+    if all of them also share uplinks alike; in other topologies each rank is played.
 
     Above 64 ranks, chunks may differ by one number. All ranks then send the larger one: the step is longer by at most
     the time of a number in each round.

@@ -7,20 +7,21 @@ from dataclasses import fields
 from minidl import cluster, parallel
 from minidl.parallel import Hybrid, Job, Session
 
-BEGINS = 2.0  # in virtual seconds, later than the first step ends
+BEGINS, ENDS = 2.0, 4.0
+"""Virtual seconds: later than the first step, and than the second one."""
 
 
 class Aligned(Hybrid):
-    """A Hybrid whose ranks begin the second step together, when nothing is under way."""
+    """A Hybrid whose ranks begin the second step together, when nothing is under way, and pause after it."""
 
     def update(self, session: Session) -> None:
         super().update(session)
-        if session.steps == 1:
-            left = BEGINS - session.comm.now()
-            assert left > 0
-            session.comm.compute(seconds=left * getattr(session.comm._owner.endpoint._core, "factor", 1) ** -1)
-        elif session.steps == 2:
-            session.record("ended", session.comm.now())
+        now = session.comm.now()
+        if session.steps == 2:
+            session.record("ended", now)
+        left = (BEGINS, ENDS)[session.steps - 1] - now
+        assert left > 0
+        session.comm.compute(seconds=left / session.comm._owner.endpoint._core.factor)
 
 
 def seconds_of_second_step(job: Job, strategy: Hybrid, nodes: int, on: cluster.Simulation) -> float:

@@ -14,10 +14,12 @@ import pytest
 from minidl import cluster, data, nn, optim, parallel
 from minidl.cluster import Network, Node, Simulation
 from minidl.cluster.collectives import ALL_REDUCE
+from minidl.cluster.cost.topologies import Tree
 from minidl.cluster.engines.simulation.ports import Ports
 from minidl.parallel import Hybrid, Job, Pipeline, SimulatedStep, simulated_step
 from minidl.parallel.folded import folding
 from minidl.parallel.folded.clock import Clock
+from minidl.parallel.folded.links import FoldedTree
 from tests.parallel.folded.aligned import seconds_of_second_step
 from tests.tiers import exhaustively
 
@@ -100,7 +102,7 @@ def test_a_step_takes_as_long_as_message_by_message(seed: int) -> None:
         (Hybrid(dp=2, pp=2, tp=2, micro_batches=3), NETWORK, NODE, 2),  # embedding and head share their weights
         *exhaustively(
             (Hybrid(dp=2, pp=2, tp=2, micro_batches=3), SLOW, NODE, 2),
-            (Hybrid(dp=2, pp=2, tp=2, micro_batches=3), RACKS, NODE, 8),
+            (Hybrid(dp=2, pp=2, tp=2, micro_batches=3), RACKS, NODE, 2),
             (Hybrid(dp=2, pp=2, tp=2, micro_batches=3), NETWORK, replace(NODE, speeds={3: 0.7}), 8),
             (Hybrid(dp=2, pp=2, tp=2, micro_batches=3), NETWORK, None, 2),
             (Hybrid(dp=2, pp=3, tp=2, micro_batches=6, schedule="interleaved", chunks_per_stage=2), SLOW, NODE, 3),
@@ -118,6 +120,52 @@ def test_so_does_a_step_of_a_gpt(strategy: Hybrid, network: Network, node: Node,
     )
     on = Simulation(network, node, trace="ledger")
     assert assert_equal_to_training(job, replace(strategy, overlap=False), on).played == played
+
+
+def some_hybrid_on_racks(seed: int) -> tuple[Hybrid, int, Simulation]:
+    """A Hybrid, the samples of a minibatch, and racks that hold one or several of its groups, whole or in halves."""
+    rng = np.random.default_rng(seed)
+    tp, per_rack = [(2, 2), (2, 4), (4, 4), (4, 8), (2, 8), (4, 2)][seed % 6]
+    dp, pp, count = int(rng.choice([1, 2, 4])), int(rng.integers(1, 4)), int(rng.integers(3, 6))
+    strategy = Hybrid(
+        dp=dp,
+        pp=pp,
+        tp=tp,
+        micro_batches=count,
+        schedule=str(rng.choice(["1f1b", "gpipe", "zb-h1"])),
+        axes=[("dp", "pp", "tp"), ("pp", "dp", "tp"), ("tp", "pp", "dp")][int(rng.integers(3))],
+        algorithm=str(rng.choice(["auto", "ring", "rabenseifner"])),
+        bucket_mb=float(rng.uniform(0.003, 1)),
+        overlap=False,
+    )
+    racks = -(-dp * pp * tp // per_rack) + int(rng.integers(2))
+    a, b, c, d, gamma = 10 ** rng.uniform((-6.5, 8, -6, 8, -10), (-5, 9.5, -4.5, 10, -9))
+    network = Network.tree(racks, per_rack, nic=(a, b), uplink=(c, d), gamma=gamma)
+    return strategy, dp * count * int(rng.integers(1, 3)), Simulation(network, NODE, trace="ledger")
+
+
+@pytest.mark.parametrize("seed", [1, *exhaustively(0, *range(2, 30))])
+def test_racks_share_their_uplinks_as_they_do_message_by_message(seed: int) -> None:
+    strategy, batch, on = some_hybrid_on_racks(seed)
+    assert_equal_to_training(mlp_job(batch, (16, 48, 32, 24, 16, 32, 16, 8)), strategy, on)
+
+
+def test_a_ring_of_which_only_some_messages_leave_a_rack_is_played_whole() -> None:
+    strategy, network = (
+        Hybrid(dp=4, tp=2, algorithm="ring", overlap=False),
+        Network.tree(2, 4, (1e-6, 1e9), (5e-6, 7e8)),
+    )
+    step = assert_equal_to_training(mlp_job(16, (16, 48, 34, 8)), strategy, Simulation(network, NODE, trace="ledger"))
+    assert step.played == 4
+    assert step.why == "ranks along tp behave alike; messages of the ranks along dp share links in different ways"
+
+
+def test_racks_that_hold_different_numbers_of_equal_ranks_cannot_be_folded() -> None:
+    tree = Tree(3, 3, (1e-6, 1e9), (5e-6, 7e8))
+    assert FoldedTree(tree, [0, 0, 0, 1, 1, 1, 1, 1, 1]).is_symmetric
+    assert not FoldedTree(tree, [0, 0, 0, 0, 1, 1, 1, 1, 1]).is_symmetric
+    assert not FoldedTree(tree, [0, 0, 1, 0, 0, 1, 0, 0, 1]).is_symmetric
+    assert FoldedTree(tree, [0, 1, 2] * 3).is_symmetric
 
 
 def test_the_bytes_by_axis_are_those_that_a_further_minibatch_adds_to_the_ledger() -> None:
@@ -141,7 +189,8 @@ def test_gpt_3_has_the_flops_of_its_formula(layers: int, micro_batches: int, pp:
     ranks = 64 * pp
     strategy = Hybrid(dp=8, pp=pp, tp=8, micro_batches=micro_batches, overlap=False)
     flops_per_s = 1.4e14
-    step = simulated_step(job, strategy, ranks, Simulation(Network(5e-6, 4e-11), Node(flops_per_s, np.inf)))
+    machines = Network.tree(8 * pp, 8, nic=(2e-6, 2.4e11), uplink=(5e-6, 1.6e11))
+    step = simulated_step(job, strategy, ranks, Simulation(machines, Node(flops_per_s, np.inf)))
     computed = sum(step.activities[name] for name in ("forward", "backward")) * ranks * flops_per_s
     # Narayanan et al. (arXiv:2104.04473), appendix, without recomputation, and half the scores: the others are masked
     of_blocks = 72 * batch * positions * layers * width**2 * (1 + positions / 12 / width)
@@ -205,7 +254,7 @@ def test_what_is_not_modelled_is_refused(
     ("node", "network", "why"),
     [
         (replace(NODE, speeds={3: 0.7}), NETWORK, "rank 3 and rank 0 have different speeds"),
-        (NODE, Network.torus((520,), (1e-6, 1e9)), "share the links"),
+        (NODE, Network.torus((520,), (1e-6, 1e9)), "along dp share links in different ways"),
     ],
 )
 def test_too_many_ranks_that_differ_are_refused_with_the_reason(node: Node, network: Network, why: str) -> None:
