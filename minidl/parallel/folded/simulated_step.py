@@ -73,7 +73,7 @@ def simulated_step(job: Job, strategy: Pipeline, nodes: int, on: Simulation) -> 
     Chunks of the model that differ are executed once for each size of a micro-batch, with arrays without contents. What
     they compute and send is then replayed for each action of the schedule, on a virtual clock with the simulation's
     ports and links. Ranks along "tp" do the same at the same time if their collectives are symmetric, such as rings of
-    equal chunks, and so do replicas of as many samples: then one of them is played for all. In `Network.tree` that is so
+    equal chunks, and so do replicas of as many samples: then one is played for all of them. In `Network.tree` it is so
     if all of them also share uplinks alike; in other topologies each rank is played.
 
     Above 64 ranks, chunks may differ by one number. All ranks then send the larger one: the step is longer by at most
