@@ -57,11 +57,8 @@ class StageProgram:
         seconds: Callable[[float, float], float],
         gamma: float,
     ) -> None:
-        self.activities, self.sent, self.ended = (
-            dict.fromkeys(ACTIVITIES, 0.0),
-            dict.fromkeys(("tp", "pp", "dp"), 0),
-            0.0,
-        )
+        self.activities, self.ended = dict.fromkeys(ACTIVITIES, 0.0), 0.0
+        self.sent = dict.fromkeys(("tp", "pp", "dp"), 0)
         self._rank, self._clock, self._folding, self._network = rank, clock, folding, network
         self.place = folding.played.places[rank]
         self._stages = folding.played.along("pp", self.place)
