@@ -41,7 +41,6 @@ from minidl.parallel.comparison.comparison import Comparison
 from minidl.parallel.data_parallel.serial import Serial
 from minidl.parallel.data_parallel.sufficient_factors import SufficientFactors
 from minidl.parallel.data_parallel.synchronous import Synchronous
-from minidl.parallel.folded.simulated_step import SimulatedStep, simulated_step
 from minidl.parallel.job import Job
 from minidl.parallel.measures import learning_speed, noise_scale, report_card
 from minidl.parallel.pipeline.pipeline import Pipeline
@@ -73,6 +72,7 @@ from minidl.parallel.train import train
 
 if TYPE_CHECKING:
     from minidl.parallel import convolution_grids
+    from minidl.parallel.folded.simulated_step import SimulatedStep, simulated_step
 
 __all__ = [
     "BackupWorkers",
@@ -130,10 +130,17 @@ __all__ = [
 ]
 
 
+WITH_THE_SIMULATION = {
+    "convolution_grids": "minidl.parallel.convolution_grids",
+    "SimulatedStep": "minidl.parallel.folded.simulated_step",
+    "simulated_step": "minidl.parallel.folded.simulated_step",
+}
+"""Names that are imported at the first request, because that imports the simulation, and the modules that have them."""
+
 if not TYPE_CHECKING:  # a type checker would accept every wrong name
 
     def __getattr__(name: str) -> Any:
-        """Return `convolution_grids`, which imports the simulation, at the first request."""
-        if name != "convolution_grids":
+        if name not in WITH_THE_SIMULATION:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
-        return import_module(f"{__name__}.{name}")
+        module = import_module(WITH_THE_SIMULATION[name])
+        return getattr(module, name, module)
