@@ -123,7 +123,7 @@ def kept(
 
     A step like the two before it keeps what the one before keeps, and is not executed: GPT-3 has 96 such blocks.
     """
-    x, y = _samples(data, samples)
+    x, y = samples_of(data, samples)
     left_out = [x, y, *(tensor for steps in chunks for step in steps for tensor in step.tensors())]
     all_arrays, of_sample = KeptArrays(left_out[2:]), {id(owner(each)): each.nbytes for each in (x, y)}
     arrays, found, of_batch = KeptArrays(left_out), [], 0
@@ -205,11 +205,11 @@ def emptied(job: Job, stack: ExitStack) -> Job:
     vars(job)["build_held"] = build_held
     vars(job)["build_model"] = lambda: build_held(lambda model: ())
     vars(job)["each_stage"] = each_stage
-    vars(job)["first_samples"] = lambda count: _samples(job.build_data().train, count)[0]
+    vars(job)["first_samples"] = lambda count: samples_of(job.build_data().train, count)[0]
     return job
 
 
-def _samples(data: Dataset, count: int) -> tuple[Array, Array]:
+def samples_of(data: Dataset, count: int) -> tuple[Array, Array]:
     """That many samples, without contents but for whole numbers, which models read; and as many labels."""
     x, y = minibatch(data, np.arange(1))
     is_read = x.dtype.kind in "iu"
