@@ -169,11 +169,13 @@ class SpatialDropout(Dropout):
 
 
 def interior(reach: Reach, windows: Sliding) -> Span:
-    """The outputs, counted from this rank's first, whose windows read its own pixels and padding only."""
+    """Outputs, counted from this rank's first, whose windows read its own pixels and padding only: the longest run."""
     taps = windows.taps(reach.outputs)
     own = (taps >= reach.own.start) & (taps < reach.own.stop)
     inside = np.flatnonzero((own | (taps < 0) | (taps >= windows.size)).all(axis=1))
-    return Span(int(inside[0]), int(inside[-1]) + 1) if inside.size else Span(0, 0)
+    # Windows that reach from one side's padding to the other's interrupt it
+    longest = max(np.split(inside, np.flatnonzero(np.diff(inside) > 1) + 1), key=len)
+    return Span(int(longest[0]), int(longest[-1]) + 1) if longest.size else Span(0, 0)
 
 
 def check_tile(layer: str, shape: tuple[int, ...], tile: Tile, size: Size) -> None:

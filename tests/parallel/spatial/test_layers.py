@@ -81,6 +81,12 @@ def test_a_halo_may_be_as_wide_as_a_slab(kernel):
     assert_tiles_are_the_whole(layer, SpatialConv2d, (1, 8), size=(16, 16))
 
 
+def test_windows_from_padding_to_padding_between_those_that_need_a_neighbour():
+    """Some read nothing, before some that read the neighbour's pixels: the interior is not in one run."""
+    layer = nn.Conv2d(2, 4, 3, padding=6, dilation=4).double()
+    assert_tiles_are_the_whole(layer, SpatialConv2d, (2, 2), size=(6, 6))
+
+
 def test_on_processes_too():
     assert_tiles_are_the_whole(nn.Conv2d(2, 3, 5, padding=2).double(), SpatialConv2d, (2, 2), "processes")
 
