@@ -114,14 +114,14 @@ def division_of(model: Module, shape: tuple[int, ...], grid: Size) -> Division:
         for unit in units:
             try:
                 made = calls.of(unit, x)
-                layers, sizes = _divided(unit, calls.made, layers, sizes, made, names, grid)
+                found = _divided(unit, calls.made, layers, sizes, made, names, grid)
                 if not (isinstance(unit.function, Module) and _is_layer(unit.function)):
                     _check_own_code(model, unit, calls, x, made, grid)
             except (ValueError, RuntimeError) as error:  # RuntimeError: it reads numbers, which the pass lacks
                 if count == 0:
                     raise ValueError(f"{kind} cannot be divided by {grid[0]} x {grid[1]} ranks: {error}") from error
                 break
-            x, count = made, count + 1
+            x, count, (layers, sizes) = made, count + 1, found
     both = shared_modules([units[:count], units[count:]]) & layers.keys()
     tied = {p for unit in units[:count] for p in unit.parameters()} & {p for u in units[count:] for p in u.parameters()}
     if both or tied:

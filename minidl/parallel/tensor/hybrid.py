@@ -86,7 +86,8 @@ class Hybrid(Pipeline):
         spatial   tiles into which the pixels of every image are divided: a number of slabs of rows, or rows x columns,
                   such as (2, 4) or "2x4". Convolutions, poolings, batch norms and dropout work on tiles; before the
                   first stage that cannot, such as a linear layer or maps of fewer pixels than nodes, the maps are
-                  gathered, and from there on each node computes the same. A node reads its tile of the samples only.
+                  gathered, and from there on each node computes the same. So does what the model's own code between
+                  the layers draws, or computes from more than a pixel. A node reads its tile of the samples only.
                   With tp too, convolutions are divided by both; LeNet's and ResNet's are, for instance
         layout    how each layer is sharded: `{name: ColumnLinear, ...}`, default: the model's. `split_layers` says
                   what to do with widths that are not a multiple of tp. A Dropout or batch norm of sharded features or
