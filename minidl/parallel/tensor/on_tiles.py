@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from minidl.kernels import Array
+from minidl.nn import Module
 from minidl.parallel.spatial.division import ON_TILES, synchronized
 from minidl.parallel.spatial.layers import Size, SpatialConv2d, SpatialDropout
 from minidl.parallel.spatial.tiles import Tile
@@ -37,7 +41,7 @@ class SpatialShardedDropout(SpatialDropout):
         return own_slice(super().kept(x, (n, channels * self.comm.size, *size)), self.comm, 1)
 
 
-SHARDED_ON_TILES = {
+SHARDED_ON_TILES: dict[type[Module], Callable[[Any, Tile, Size], Module]] = {
     **ON_TILES,
     ColumnConv2d: SpatialColumnConv2d,
     GridConv2d: SpatialGridConv2d,
