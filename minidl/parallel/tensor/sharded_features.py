@@ -92,7 +92,7 @@ def sharded_layers(model: Module, divided: Module, x: Any) -> dict[str, Any]:
     if getattr(out, "requires_grad", False) and not others and not any(map(_is_head, layers.values())):
         raise ValueError(
             "the model's outputs would be a rank's share of them: end the layout with a RowLinear or a whole layer, or "
-            "make the last one partial(ColumnLinear, gather='evaluation')"
+            "make the last one a ColumnLinear with gather='evaluation'"
         )
     if both := sorted(found.keys() & whole):
         raise ValueError(f"{both[0]} gets sharded features in one place and whole ones in another: use two layers")
