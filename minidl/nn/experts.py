@@ -5,6 +5,7 @@ The layer has the weights of all its experts, and the arithmetic of those that a
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
@@ -199,11 +200,12 @@ class MixtureOfExperts(Module):
 
     def compute(self, slots: Tensor) -> Tensor:
         """The experts' outputs for what is in their slots: (experts, capacity, width) -> the same shape."""
-        return F.stack([expert(slots[i]) for i, expert in enumerate(self.experts)])
+        return applied(self.experts, slots)
 
     def _dispatched(self, tokens: Tensor, routing: Routing) -> Tensor:
         """The tokens in their slots, (experts, capacity, width); empty slots are zero."""
-        return _with_zeros(tokens)[routing.tokens].reshape(len(self.experts), -1, tokens.shape[-1])
+        capacity = len(routing.tokens) // len(self.experts)
+        return _with_zeros(tokens)[routing.tokens].reshape(len(self.experts), capacity, tokens.shape[-1])
 
     def _combined(self, outputs: Tensor, probabilities: Tensor, choices: Array, routing: Routing) -> Tensor:
         """For each token, the weighted sum of what the slots of its choices hold."""
@@ -215,6 +217,11 @@ class MixtureOfExperts(Module):
 
     def extra_repr(self) -> str:
         return f"{len(self.experts)} experts, top={self.top}, capacity_factor={self.capacity_factor}"
+
+
+def applied(experts: Iterable[Module], slots: Tensor) -> Tensor:
+    """Each expert's outputs for its slots: (number of experts, slots, width) -> the same shape."""
+    return F.stack([expert(slots[i]) for i, expert in enumerate(experts)])
 
 
 def parameters_of_experts(model: Module) -> set[Parameter]:

@@ -16,6 +16,7 @@ From top to bottom; a file imports only from lines below its own:
     products       a matrix product on a grid of ranks; the numbers that grids send
     convolution_grids  words and seconds of layers divided by samples, pixels, channels and filters; the fastest grids
     spatial        convolutions and pooling over images whose pixels several ranks divide
+    experts        mixtures of experts, which several ranks divide: all-to-alls of tokens, there and back
     strategy       the base class of all strategies
     run            one rank's session and its minibatches, evaluation, progress, checkpoints, the report
     gradients      buckets and compression, concurrent with backward
@@ -24,7 +25,7 @@ From top to bottom; a file imports only from lines below its own:
     mean_loss      what a mean loss counts: padding, class weights
 """
 
-from minidl.parallel import memory, pipeline, products, spatial, tensor
+from minidl.parallel import experts, memory, pipeline, products, spatial, tensor
 from minidl.parallel.averaging import mixing
 from minidl.parallel.averaging.elastic_averaging import ElasticAveraging
 from minidl.parallel.averaging.ensemble import Ensemble
@@ -106,6 +107,7 @@ __all__ = [
     "TensorBoard",
     "compare",
     "learning_speed",
+    "experts",
     "memory",
     "micro_batches",
     "mixing",
