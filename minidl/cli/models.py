@@ -85,6 +85,10 @@ def _gpt(
     heads: int = 4,
     width: int = 64,
     vocabulary: int = 0,
+    experts: int = 0,
+    top: int = 1,
+    capacity_factor: float = 1.25,
+    balance: float = 0.01,
     recompute: Recompute | None = None,
 ) -> MakeModel:
     shape, dtype = _sample(splits)
@@ -99,6 +103,8 @@ def _gpt(
         nn.models.GPT,
         vocab_size=vocabulary or symbols, block_size=shape[0], n_layer=layers, n_head=heads, n_embd=width,
     )  # fmt: skip
+    if experts:
+        make = partial(make, experts=experts, top=top, capacity_factor=capacity_factor, balance=balance)
     return make if recompute is None else partial(_recomputing, make, recompute)
 
 

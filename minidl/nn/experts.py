@@ -55,6 +55,9 @@ class RoutingCounts:
     load: Array
     dropped: int = 0
 
+    def __add__(self, other: RoutingCounts) -> RoutingCounts:
+        return RoutingCounts(self.load + other.load, self.dropped + other.dropped)
+
 
 def route(choices: Array, experts: int, capacity: int | None = None) -> Routing:
     """Give every choice a slot of its expert: first choices before second ones, then in the order of the tokens.

@@ -46,7 +46,7 @@ def predicted(
 
     Parameters
         job       what to train: its model, optimizer, loss, largest minibatch, and one sample of its data are read
-        strategy  Serial (the default), Synchronous, Sharded, Pipeline or Hybrid without spatial
+        strategy  Serial (the default), Synchronous, Sharded, Pipeline or Hybrid without spatial and ep
         nodes     as for `train`
         moment    one of those below, of which the largest is returned; None: the largest of all
 
@@ -112,6 +112,11 @@ def _check_known(strategy: Strategy) -> None:
     if isinstance(strategy, Hybrid) and strategy._tiles > 1:
         raise ValueError(
             "predicted does not know what tiles and their halos take: leave out spatial, or measure a run with "
+            "parallel.memory.live"
+        )
+    if isinstance(strategy, Hybrid) and strategy.ep > 1:
+        raise ValueError(
+            "predicted does not know how many tokens meet in the experts of a rank: leave out ep, or measure a run with "
             "parallel.memory.live"
         )
     if isinstance(strategy, Pipeline) and strategy.made_schedule().is_asynchronous:

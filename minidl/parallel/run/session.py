@@ -28,7 +28,7 @@ from minidl.functional.added_loss import weighing_loss
 from minidl.grad_mode import recomputing
 from minidl.kernels import Array
 from minidl.nn import Module
-from minidl.nn.experts import parameters_of_experts
+from minidl.nn.experts import MixtureOfExperts, parameters_of_experts
 from minidl.nn.parameter import Buffer
 from minidl.nn.stages import shared_modules
 from minidl.optim import Optimizer
@@ -435,6 +435,9 @@ class Session:
                 {name: b.numpy().copy() for name, b in self.partition.held.items() if isinstance(b, Buffer)}
             )
             self._record.buffers.append(list((buffers or {}).values()))
+        mixtures = {name: layer for name, layer in self.model.named_modules() if isinstance(layer, MixtureOfExperts)}
+        if mixtures:
+            self.record("routing", {name: layer.take_counts() for name, layer in mixtures.items()})
 
     # Records
 
