@@ -218,9 +218,6 @@ class MixtureOfExperts(Module):
         chosen = _with_zeros(outputs.reshape(-1, outputs.shape[-1]))[routing.slots]  # (tokens, top, width)
         return (chosen * gates.reshape(*choices.shape, 1)).sum(axis=1)
 
-    def extra_repr(self) -> str:
-        return f"{len(self.experts)} experts, top={self.top}, capacity_factor={self.capacity_factor}"
-
 
 def applied(experts: Iterable[Module], slots: Tensor) -> Tensor:
     """Each expert's outputs for its slots: (number of experts, slots, width) -> the same shape."""

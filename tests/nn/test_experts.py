@@ -55,8 +55,10 @@ def test_with_all_tokens_at_one_expert_the_last_ones_are_dropped_and_their_outpu
     layer.gate.weight.data[:] = np.array([[1.0], [2.0], [0.5]])
     y = layer(np.abs(tokens(10))).numpy()
     assert layer.capacity(10) == 4
-    assert (y[:4] != 0).all() and (y[4:] == 0).all()
-    assert layer.counts.load.tolist() == [0, 10, 0] and layer.counts.dropped == 6
+    assert (y[:4] != 0).all()
+    assert (y[4:] == 0).all()
+    assert layer.counts.load.tolist() == [0, 10, 0]
+    assert layer.counts.dropped == 6
 
 
 def test_a_capacity_is_computed_from_the_decimal_number():
@@ -75,7 +77,8 @@ def test_evaluation_drops_nothing_and_counts_nothing():
 def test_first_choices_take_slots_before_second_ones():
     routing = route(np.array([[0, 1], [1, 0], [1, 2]]), experts=3, capacity=1)
     assert routing.slots.tolist() == [[0, 3], [1, 3], [3, 2]]
-    assert routing.tokens.tolist() == [0, 1, 2] and routing.dropped == 3
+    assert routing.tokens.tolist() == [0, 1, 2]
+    assert routing.dropped == 3
 
 
 @pytest.mark.parametrize("top", [1, 2])
@@ -125,7 +128,8 @@ def test_recomputation_has_the_same_gradients_and_counts_once():
         gradients.append([x.grad, *(p.grad for p in layer.parameters())])
         counts.append((layer.counts.load.tolist(), layer.counts.dropped))
     assert all(np.array_equal(a, b) for a, b in zip(*gradients, strict=True))
-    assert counts[0] == counts[1] and counts[0][1] > 0
+    assert counts[0] == counts[1]
+    assert counts[0][1] > 0
 
 
 @pytest.mark.parametrize(

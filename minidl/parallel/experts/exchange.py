@@ -41,6 +41,8 @@ def returned(outputs: Tensor, comm: Communicator, capacities: Sequence[int]) -> 
 def dispatched_bytes(ranks: int, experts: int, capacity: int, width: int, itemsize: int = 4) -> int:
     """The bytes that a rank sends in one all-to-all: experts * capacity * width * itemsize * (ranks - 1) / ranks.
 
+    capacity: of each expert for the tokens of one rank, `MixtureOfExperts.capacity(tokens)`.
+
     With capacity factor 1 and top 1, that is tokens * width * (ranks - 1) / ranks numbers. Empty slots are sent too, as
     in Switch Transformers, so that the messages do not depend on the routing. A training step makes four all-to-alls a
     layer: the tokens and the outputs in forward, the gradients of both in backward; two more if it recomputes.

@@ -6,8 +6,10 @@ from collections.abc import Collection, Sequence
 
 from minidl.cluster.algorithm import AllReduceAlgorithm
 from minidl.cluster.comm import Communicator
+from minidl.cluster.mesh import Mesh
 from minidl.nn import Parameter
 from minidl.parallel.gradients.buckets import GradientBuckets
+from minidl.parallel.plan import READERS
 
 
 class ExpertGradients(GradientBuckets):
@@ -18,8 +20,7 @@ class ExpertGradients(GradientBuckets):
     Parameters
         parameters  of the chunk; those that this rank does not hold are skipped
         of_experts  the experts' parameters
-        everyone    communicator along "dp" and "ep"
-        replicas    communicator along "dp"
+        mesh        of the run's plan
         the others  as for `GradientBuckets`
     """
 
@@ -27,14 +28,17 @@ class ExpertGradients(GradientBuckets):
         self,
         parameters: Sequence[Parameter],
         of_experts: Collection[Parameter],
-        everyone: Communicator,
-        replicas: Communicator,
+        mesh: Mesh[Communicator],
         bucket_mb: float,
         algorithm: AllReduceAlgorithm,
         overlap: bool,
     ) -> None:
         held = [parameter for parameter in parameters if parameter.held]
         shared, own = ([p for p in held if (p in of_experts) == is_own] for is_own in (False, True))
+        # Communicators of its own: several sums may be under way
+        everyone, replicas = (mesh[axes].split(0) for axes in (READERS, ("dp",)))
+        assert everyone is not None
+        assert replicas is not None
         super().__init__(shared, everyone, bucket_mb, algorithm, overlap)
         self._of_experts = GradientBuckets(own, replicas, bucket_mb, algorithm, overlap)
 

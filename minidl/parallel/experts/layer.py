@@ -51,8 +51,8 @@ def check_divisible(name: str, layer: MixtureOfExperts, ranks: int) -> None:
     """Raise ValueError unless the ranks can divide the experts of the layer, which the error calls `name`."""
     if (experts := len(layer.experts)) % ranks:
         raise ValueError(
-            f"{name}: {experts} experts cannot be divided by {ranks} ranks: make their number a multiple of {ranks}, or "
-            f"ep a divisor of {experts}"
+            f"{name}: {experts} experts cannot be divided by {ranks} ranks: make their number a multiple of {ranks}, "
+            f"or ep a divisor of {experts}"
         )
 
 

@@ -116,8 +116,8 @@ def _check_known(strategy: Strategy) -> None:
         )
     if isinstance(strategy, Hybrid) and strategy.ep > 1:
         raise ValueError(
-            "predicted does not know how many tokens meet in the experts of a rank: leave out ep, or measure a run with "
-            "parallel.memory.live"
+            "predicted does not know how many tokens meet in the experts of a rank: leave out ep, or measure a run "
+            "with parallel.memory.live"
         )
     if isinstance(strategy, Pipeline) and strategy.made_schedule().is_asynchronous:
         raise ValueError(

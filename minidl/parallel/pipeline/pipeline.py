@@ -239,10 +239,8 @@ class Pipeline(Strategy):
             model = job.build_model()
         return checkpointing(model, "selective") if self.recompute == "selective" else model
 
-    def partition(
-        self, job: Job, mesh: Mesh[Communicator], model: Module
-    ) -> Sequence[Stage | Parameter | Buffer]:
-        """The stages of the model that this rank holds, or their tensors; a strategy that divides layers does it here."""
+    def partition(self, job: Job, mesh: Mesh[Communicator], model: Module) -> Sequence[Stage | Parameter | Buffer]:
+        """The stages of the model that this rank holds, or tensors; a strategy that divides layers does it here."""
         chunks = self.chunks(model)
         return [unit for chunk in self.made_schedule().chunks_of(mesh.coordinates["pp"]) for unit in chunks[chunk]]
 

@@ -28,7 +28,7 @@ from minidl.parallel.job import Job
 from minidl.parallel.mean_loss import Loss, classification_loss
 from minidl.parallel.pipeline.chunks import Computing
 from minidl.parallel.pipeline.pipeline import Pipeline, completed_with
-from minidl.parallel.plan import READERS, ParallelPlan, in_any_order
+from minidl.parallel.plan import ParallelPlan, in_any_order
 from minidl.parallel.run.partition import Partition
 from minidl.parallel.run.session import Session
 from minidl.parallel.sharded.flat_group import cut, shape_of
@@ -193,8 +193,8 @@ class Hybrid(Pipeline):
             raise ValueError(f"Hybrid: ep={self.ep} goes with dp and pp: leave out {' and '.join(given)}, or ep")
         if self.made_schedule().is_asynchronous:
             raise ValueError(
-                f"Hybrid: ep={self.ep} sums the gradients of experts and of all else once a minibatch, but with pipedream "
-                "each stage keeps versions of its weights: choose another schedule, such as 1f1b"
+                f"Hybrid: ep={self.ep} sums the gradients of experts and of all else once a minibatch, but with "
+                "pipedream each stage keeps versions of its weights: choose another schedule, such as 1f1b"
             )
 
     @property
@@ -235,8 +235,8 @@ class Hybrid(Pipeline):
         mixtures = {name: layer for name, layer in model.named_modules() if isinstance(layer, MixtureOfExperts)}
         if not mixtures:
             raise ValueError(
-                f"Hybrid: ep={self.ep} divides experts, but the {type(model).__name__} has none: leave out ep, or take a "
-                "model with nn.MixtureOfExperts, such as GPT(experts=4)"
+                f"Hybrid: ep={self.ep} divides experts, but the {type(model).__name__} has none: leave out ep, or take "
+                "a model with nn.MixtureOfExperts, such as GPT(experts=4)"
             )
         for name, layer in mixtures.items():
             check_divisible(f"Hybrid: ep={self.ep}: {name}", layer, self.ep)
@@ -319,9 +319,7 @@ class Hybrid(Pipeline):
         if division is not None:
             divide(model, Tile(comm, self._grid), division, SHARDED_ON_TILES)
 
-    def partition(
-        self, job: Job, mesh: Mesh[Communicator], model: Module
-    ) -> Sequence[Stage | Parameter | Buffer]:
+    def partition(self, job: Job, mesh: Mesh[Communicator], model: Module) -> Sequence[Stage | Parameter | Buffer]:
         if self.tp > 1:
             self._split(job, model, mesh["tp"])
         self._work_on_tiles(model, mesh["spatial"], self._division)
@@ -331,7 +329,7 @@ class Hybrid(Pipeline):
         if self.ep == 1:
             return super().partition(job, mesh, model)
         elsewhere = divide_experts(model, mesh["ep"])
-        mine = super().partition(job, mesh, model)
+        mine = [unit for units in self._own_stages(model, mesh.coordinates["pp"]).values() for unit in units]
         return [held for unit in mine for held in (*unit.parameters(), *unit.buffers()) if held not in elsewhere]
 
     def samples(self, dataset: Dataset, mesh: Mesh[Communicator] | None) -> Dataset:
@@ -393,16 +391,13 @@ class Hybrid(Pipeline):
                 shares.units.completed |= {chunk: cast(ScatteredGradients, g).completed for chunk, g in made.items()}
         return made
 
-    def _gradients_with_experts(
-        self, session: Session, units: dict[int, list[Stage]]
-    ) -> dict[int, GradientBuckets]:
-        of_experts, made = parameters_of_experts(session.model), dict[int, GradientBuckets]()
-        for chunk, parameters in completed_with(units).items():
-            everyone, replicas = session.mesh[READERS].split(0), session.mesh["dp"].split(0)
-            assert everyone is not None and replicas is not None
-            settings = self.bucket_mb, self.algorithm, self.overlaps(everyone)
-            made[chunk] = ExpertGradients(parameters, of_experts, everyone, replicas, *settings)
-        return made
+    def _gradients_with_experts(self, session: Session, units: dict[int, list[Stage]]) -> dict[int, GradientBuckets]:
+        of_experts = parameters_of_experts(session.model)
+        settings = session.mesh, self.bucket_mb, self.algorithm, self.overlaps(session.comm)
+        return {
+            chunk: ExpertGradients(parameters, of_experts, *settings)
+            for chunk, parameters in completed_with(units).items()
+        }
 
     def buckets(self, session: Session, parameters: list[Parameter], comm: Communicator) -> GradientBuckets:
         if self.shard is None:
