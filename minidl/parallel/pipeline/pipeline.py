@@ -15,9 +15,10 @@ from minidl.cluster.comm import Communicator
 from minidl.cluster.mesh import Mesh
 from minidl.data.loader import Batch
 from minidl.kernels import Array
-from minidl.nn import Buffer, Module, Parameter, Stage, building
+from minidl.nn import Module, Parameter, Stage, building
 from minidl.nn.checkpointing import bypasses_checkpointing, check_attention, checkpointing
 from minidl.nn.normalization import BatchNorm
+from minidl.nn.parameter import ModelTensor
 from minidl.nn.stages import shared_modules
 from minidl.parallel.gradients.buckets import GradientBuckets
 from minidl.parallel.job import Job
@@ -239,7 +240,7 @@ class Pipeline(Strategy):
             model = job.build_model()
         return checkpointing(model, "selective") if self.recompute == "selective" else model
 
-    def partition(self, job: Job, mesh: Mesh[Communicator], model: Module) -> Sequence[Stage | Parameter | Buffer]:
+    def partition(self, job: Job, mesh: Mesh[Communicator], model: Module) -> Sequence[Stage | ModelTensor]:
         """The stages of the model that this rank holds, or tensors; a strategy that divides layers does it here."""
         chunks = self.chunks(model)
         return [unit for chunk in self.made_schedule().chunks_of(mesh.coordinates["pp"]) for unit in chunks[chunk]]

@@ -16,8 +16,9 @@ from minidl.arguments import flag, one_of, whole_number
 from minidl.cluster.comm import Communicator
 from minidl.cluster.mesh import Mesh
 from minidl.data import Dataset
-from minidl.nn import Buffer, MixtureOfExperts, Module, Parameter, Stage
+from minidl.nn import MixtureOfExperts, Module, Parameter, Stage
 from minidl.nn.experts import parameters_of_experts
+from minidl.nn.parameter import ModelTensor
 from minidl.nn.shard import FlatShard
 from minidl.parallel.experts.chunks import ExpertChunks
 from minidl.parallel.experts.gradients import ExpertGradients
@@ -319,7 +320,7 @@ class Hybrid(Pipeline):
         if division is not None:
             divide(model, Tile(comm, self._grid), division, SHARDED_ON_TILES)
 
-    def partition(self, job: Job, mesh: Mesh[Communicator], model: Module) -> Sequence[Stage | Parameter | Buffer]:
+    def partition(self, job: Job, mesh: Mesh[Communicator], model: Module) -> Sequence[Stage | ModelTensor]:
         if self.tp > 1:
             self._split(job, model, mesh["tp"])
         self._work_on_tiles(model, mesh["spatial"], self._division)
