@@ -314,8 +314,7 @@ class Session:
         """The mean loss of this rank's samples alone, scaled as by `mean_loss`."""
         self.comm.mark("forward")
         with weighing_loss(self.scaler.get_scale()):
-            outputs = self.model(batch.x)
-        mean = mean_loss(self.job.loss, outputs, batch.y)
+            mean = mean_loss(self.job.loss, self.model(batch.x), batch.y)
         self.comm.mark("backward")
         self._count(mean, batch)  # after the mark, which an abandoned forward pass does not get past
         return self.scaler.scale(mean)

@@ -237,7 +237,7 @@ class Hybrid(Pipeline):
         if not mixtures:
             raise ValueError(
                 f"Hybrid: ep={self.ep} divides experts, but the {type(model).__name__} has none: leave out ep, or take "
-                "a model with nn.MixtureOfExperts, such as GPT(experts=4)"
+                "a model with nn.MixtureOfExperts, such as a GPT with experts=4"
             )
         for name, layer in mixtures.items():
             check_divisible(f"Hybrid: ep={self.ep}: {name}", layer, self.ep)
