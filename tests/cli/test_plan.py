@@ -183,6 +183,6 @@ def test_a_plan_that_no_mesh_can_follow_ends_with_a_sentence():
             "dp=2,shard=4": "Hybrid: shard must be from 1 to 3, got 4",
             "tp=2,shard=3": "shares the state of training out among the replicas, and there is one: give dp=2 or more",
             "dp=2,shards=3": "did you mean 'shard'?",
-            "ep=2": "an axis or a setting must be 'dp', 'pp', 'spatial', 'tp', ",
+            "xp=2": "an axis or a setting must be 'dp', 'ep', 'pp', 'spatial', 'tp', ",
         },
     )

@@ -58,6 +58,5 @@ def _mixtures(module: Any) -> list[ExpertParallel]:
 
 
 def _no_tokens(layer: ExpertParallel) -> Tensor:
-    """No token, which requires a gradient: so backward goes through the all-to-alls even if the gate is frozen."""
     weight = layer.gate.weight
     return Tensor(np.zeros((0, weight.shape[1]), weight.dtype), requires_grad=True)

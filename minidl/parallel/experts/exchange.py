@@ -8,6 +8,7 @@ import numpy as np
 
 from minidl import kernels
 from minidl.cluster.comm import Communicator
+from minidl.grad_mode import is_grad_enabled
 from minidl.kernels import Array
 from minidl.tensor import Tensor, record
 
@@ -25,6 +26,8 @@ def dispatched(slots: Tensor, comm: Communicator) -> tuple[Tensor, list[int]]:
 
     Lepikhin et al., GShard (arXiv:2006.16668), section 3.2; Fedus et al. (arXiv:2101.03961), section 5.3.
     """
+    if not slots.requires_grad:  # such as where all below is frozen: every rank still makes the all-to-all of backward
+        slots = Tensor(slots.data, requires_grad=is_grad_enabled())
     received, capacities = _to_experts(slots.data, comm)
     return record(received, (slots,), lambda g, needs: (_to_tokens(g, comm, capacities),)), capacities
 

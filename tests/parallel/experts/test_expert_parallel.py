@@ -26,11 +26,17 @@ def texts(samples: int = 27) -> Splits:
     return Splits(Dataset(x[:samples], y[:samples]), Dataset(x[samples:], y[samples:]))
 
 
-def gpt(experts: int = 4, is_skewed: bool = False, n_layer: int = 2, **settings) -> nn.Module:
-    """A skewed one sends all tokens to expert 0 in the first step: its gates are zero, and ties go to the first."""
+def gpt(experts: int = 4, is_skewed: bool = False, n_layer: int = 2, is_frozen: bool = False, **settings) -> nn.Module:
+    """A skewed one sends all tokens to expert 0 in the first step: its gates are zero, and ties go to the first.
+
+    A frozen one trains what follows its first tokens' routing: no gradient passes its first all-to-all.
+    """
     model = nn.models.GPT(17, 5, n_layer, 2, 6, experts=experts, **settings).double()
     for block in model.transformer.h if is_skewed else ():
         nn.init.zeros_(block.mlp.gate.weight)
+    first = model.transformer.h[0]
+    for layer in (model.lm_head, model.transformer.wpe, first.ln_1, first.attn, first.ln_2) if is_frozen else ():
+        layer.requires_grad_(False)
     return model
 
 
@@ -61,7 +67,7 @@ def assert_equal_counts(*reports):
             ({"ep": 4, "dp": 2, "axes": ("pp", "tp", "dp")}, {"experts": 8, "top": 2, "is_skewed": True}),
             ({"ep": 4, "dp": 2, "overlap": True, "bucket_mb": 0.001}, {"experts": 8, "top": 3, "balance": 0.4}),
             ({"ep": 8}, {"experts": 8, "balance": 0.0}),
-            ({"ep": 2, "recompute": "selective"}, {}),
+            ({"ep": 2, "recompute": "selective"}, {"is_frozen": True}),
         ),
     ],
 )
