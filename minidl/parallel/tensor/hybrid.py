@@ -92,7 +92,7 @@ class Hybrid(Pipeline):
         ep        nodes that divide the experts of every `nn.MixtureOfExperts` among them, and the samples: each has all
                   other weights, whose gradients are all-reduced over dp * ep nodes; those of experts, over dp. The
                   capacity of an expert is for the tokens of one node. `experts.dispatched_bytes` has the traffic. It
-                  goes with dp and pp
+                  goes with dp and pp, and stands after "dp" in the mesh
         spatial   tiles into which the pixels of every image are divided: a number of slabs of rows, or rows x columns,
                   such as (2, 4) or "2x4". Convolutions, poolings, batch norms and dropout work on tiles; before the
                   first stage that cannot, such as a linear layer or maps of fewer pixels than nodes, the maps are
