@@ -17,6 +17,7 @@ From top to bottom; a file imports only from lines below its own:
     products       a matrix product on a grid of ranks; the numbers that grids send
     convolution_grids  words and seconds of layers divided by samples, pixels, channels and filters; the fastest grids
     spatial        convolutions and pooling over images whose pixels several ranks divide
+    experts        mixtures of experts, which several ranks divide: all-to-alls of tokens, there and back
     strategy       the base class of all strategies
     run            one rank's session and its minibatches, evaluation, progress, checkpoints, the report
     gradients      buckets and compression, concurrent with backward
@@ -29,7 +30,7 @@ From top to bottom; a file imports only from lines below its own:
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from minidl.parallel import memory, pipeline, products, spatial, tensor
+from minidl.parallel import experts, memory, pipeline, products, spatial, tensor
 from minidl.parallel.averaging import mixing
 from minidl.parallel.averaging.elastic_averaging import ElasticAveraging
 from minidl.parallel.averaging.ensemble import Ensemble
@@ -116,6 +117,7 @@ __all__ = [
     "TensorBoard",
     "compare",
     "convolution_grids",
+    "experts",
     "learning_speed",
     "memory",
     "micro_batches",

@@ -169,7 +169,7 @@ class Strategy:
                 f'{type(self).__name__} update at different times or by different gradients: use precision="bfloat16", '
                 "which needs no scale, or a strategy whose ranks update together, such as Synchronous()"
             )
-        replicas = self.plan(job, nodes).dp
+        replicas = self.plan(job, nodes).shares
         if self.is_asynchronous:
             if (samples := len(job.build_data().train)) < replicas:
                 raise ValueError(f"{samples} samples cannot be dealt to {replicas} nodes: use at most {samples} nodes")

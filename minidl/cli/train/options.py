@@ -188,7 +188,7 @@ def _as_yaml(text: object) -> str:
 
 # ---- --plan ----
 
-AXES = ("dp", "pp", "spatial", "tp")
+AXES = ("dp", "ep", "pp", "spatial", "tp")
 
 
 def with_plan(plan: str, options: Mapping[str, Any], asked: Collection[str]) -> dict[str, Any]:

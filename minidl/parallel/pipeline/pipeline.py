@@ -18,6 +18,7 @@ from minidl.kernels import Array
 from minidl.nn import Module, Parameter, Stage, building
 from minidl.nn.checkpointing import bypasses_checkpointing, check_attention, checkpointing
 from minidl.nn.normalization import BatchNorm
+from minidl.nn.parameter import ModelTensor
 from minidl.nn.stages import shared_modules
 from minidl.parallel.gradients.buckets import GradientBuckets
 from minidl.parallel.job import Job
@@ -169,7 +170,7 @@ class Pipeline(Strategy):
             check_cuts("Pipeline", self.cuts, units, chunks)
         if self.made_schedule().is_asynchronous:
             self._check_asynchronous(job, model)
-        share, count = job.batch_size // self.plan(job, nodes).dp, self.made_schedule().micro_batches
+        share, count = job.batch_size // self.plan(job, nodes).shares, self.made_schedule().micro_batches
         if count > share:
             raise ValueError(
                 f"a replica's share of a minibatch, {share} samples, cannot be cut into {count} micro-batches: use at "
@@ -184,7 +185,7 @@ class Pipeline(Strategy):
         made, train = self.made_schedule(), job.build_data().train
         if made.chunks == 1:
             return replace(self, cuts=())
-        samples = max(min(job.batch_size // self.plan(job, nodes).dp, len(train)) // made.micro_batches, 1)
+        samples = max(min(job.batch_size // self.plan(job, nodes).shares, len(train)) // made.micro_batches, 1)
         costs = costs_of_units(job.each_stage(), job.first_samples(samples), self.cuts)
         strategy = replace(self, cuts=balanced_cuts(costs, made.chunks))
         strategy._check_statistics(job.build_held(lambda model: ()))
@@ -240,8 +241,8 @@ class Pipeline(Strategy):
             model = job.build_model()
         return checkpointing(model, "selective") if self.recompute == "selective" else model
 
-    def partition(self, job: Job, mesh: Mesh[Communicator], model: Module) -> list[Stage]:
-        """The stages of the model that this rank holds, whose layers are divided."""
+    def partition(self, job: Job, mesh: Mesh[Communicator], model: Module) -> Sequence[Stage | ModelTensor]:
+        """The stages of the model that this rank holds, after `divided`; or tensors of them."""
         chunks = self.chunks(self.divided(job, mesh, model))
         return [unit for chunk in self.made_schedule().chunks_of(mesh.coordinates["pp"]) for unit in chunks[chunk]]
 
