@@ -8,8 +8,8 @@ from minidl.arguments import flag, one_of, whole_number
 from minidl.parallel.pipeline.schedule import Schedule
 from minidl.parallel.pipeline.schedules import SCHEDULES, schedule
 from minidl.parallel.plan import in_any_order
+from minidl.parallel.tensor.hybrid import AXES, Hybrid
 
-AXES = ("dp", "pp", "tp")
 RECOMPUTE = ("none", "selective", "full")
 
 
@@ -99,11 +99,21 @@ class Arrangement:
         """The schedule of the pipeline."""
         return schedule(self.schedule, self.pp, self.micro_batches, self.chunks if self.chunks > 1 else None)
 
+    def strategy(self) -> Hybrid:
+        """The strategy that trains a model so. ValueError for ep, which is the model's."""
+        if self.ep > 1:
+            raise ValueError(f"Hybrid has no ep, got ep={self.ep}: choose ep=1")
+        return Hybrid(
+            dp=self.dp, pp=self.pp, tp=self.tp, micro_batches=self.micro_batches, schedule=self.schedule,
+            chunks_per_stage=self.chunks if self.chunks > 1 else None, sequence=self.sequence, axes=self.axes,
+            recompute=False if self.recompute == "none" else self.recompute, shard=self.shard or None,
+        )  # fmt: skip
+
     def __str__(self) -> str:
         """As it is typed after --plan; what is at its default is left out."""
         said = [f"{axis}={getattr(self, axis)}" for axis in ("dp", "pp", "tp", "ep") if getattr(self, axis) > 1]
         said = said or ["dp=1"]
-        said += [f"micro_batches={self.micro_batches}"] if self.micro_batches > 1 else []
+        said += [f"micro_batches={self.micro_batches}"] if self.micro_batches > 1 or self.pp > 1 else []
         if self.pp > 1 and self.schedule != "1f1b":
             said.append(f"schedule={self.schedule}")
             said += [f"chunks_per_stage={self.chunks}"] if self.schedule == "interleaved" else []
@@ -112,5 +122,5 @@ class Arrangement:
         said += [f"shard={self.shard}"] if self.shard else []
         inner = [axis for axis in self.axes if getattr(self, axis) > 1]
         if inner != [axis for axis in AXES if axis in inner]:
-            said.append(f"axes={':'.join(self.axes)}")
+            said.append(f"axes={self.axes}".replace(" ", ""))
         return ",".join(said)

@@ -15,6 +15,7 @@ from minidl.parallel.planner.transformer import Transformer
 
 CHUNKS = "interleaving: chunks of at most 3 a stage"
 MICRO_BATCH = "micro-batch, from a note"
+APART = "gradients of weights added in a pass of their own, as before 2022"
 SIZES = "width, layers, heads, batch, micro-batch, interleaving"
 
 
@@ -49,6 +50,37 @@ def predicted(row: Row, machine: Machine | None = None) -> float:
     return step_time(row.model, row.arrangement, own).total
 
 
+def constant(row: Row) -> float:
+    """The seconds of a baseline: every machine reaches the mean utilisation of the five fitted rows."""
+    shares = [_hardware_flops(each) / (each.seconds * _peak(each)) for each in FITTED]
+    return _hardware_flops(row) / (sum(shares) / len(shares) * _peak(row))
+
+
+def _peak(row: Row) -> float:
+    return row.arrangement.world * MACHINES[row.machine].flops_per_s
+
+
+def _hardware_flops(row: Row) -> float:
+    """Of a step, with those of a forward pass that are done again."""
+    model, batch = row.model, row.arrangement.batch
+    head = 6.0 * batch * model.context * model.width * model.vocabulary
+    core = 4.0 * batch * model.layers * model.context**2 * model.width
+    again = {"full": (model.flops(batch) - head) / 3, "selective": core, "none": 0.0}[row.arrangement.recompute]
+    return model.flops(batch) + again
+
+
+def spread() -> tuple[float, float]:
+    """Least and most of published seconds by the formula's, over the A100 rows that were not fitted."""
+    ratios = [row.seconds / predicted(row) for row in ROWS[len(FITTED) :] if row.machine == "a100x8"]
+    return min(ratios), max(ratios)
+
+
+def anchored(row: Row) -> float | None:
+    """The error if one row of the same source sets the source's scale; None for that row, and for fitted ones."""
+    anchor = next(each for each in ROWS if each.label == ANCHORS[row.source])
+    return None if row is anchor or row in FITTED else (1 + error(row)) / (1 + error(anchor)) - 1
+
+
 def _gpt(layers: int, width: int, heads: int, **others: object) -> Transformer:
     sizes = {"context": 2048, "dropout": True, "fused": False, **others}
     return Transformer(layers, width, heads, **sizes)  # type: ignore[arg-type]
@@ -81,9 +113,9 @@ def _narayanan() -> list[Row]:
         # Equation 3: 96 B s l h^2 (1 + s / 6 h + V / 16 l h) operations, recomputation included
         flops = 96 * batch * 2048 * layers * width**2 * (1 + 2048 / (6 * width) + 51200 / (16 * layers * width))
         seconds = flops / (gpus * rate * 1e12)
-        assumed = (MICRO_BATCH, CHUNKS) if chunks > 1 else (MICRO_BATCH,)
+        assumed = (MICRO_BATCH, APART, *[CHUNKS] * (chunks > 1))
         arrangement = _arrangement(layers, gpus, batch, micro, tp, pp, chunks=chunks)
-        rows.append(Row("Narayanan", name, _gpt(layers, width, heads), arrangement, seconds, assumed))
+        rows.append(Row("Narayanan", name, _gpt(layers, width, heads, adds_apart=True), arrangement, seconds, assumed))
     return rows
 
 
@@ -99,7 +131,7 @@ def _korthikanti() -> list[Row]:
                 layers, gpus, batch, micro, 8, pp, chunks=chunks, recompute=recompute, sequence=sequence
             )
             rows.append(
-                Row("Korthikanti", f"{name} {recompute}", _gpt(layers, width, heads), arrangement, seconds)
+                Row("Korthikanti", f"{name} {recompute[:6]}", _gpt(layers, width, heads), arrangement, seconds)
             )
     return rows
 
@@ -108,8 +140,8 @@ def _others() -> list[Row]:
     rows = []
     for gpus, seconds in ((2240, 60.1), (2800, 50.2), (3360, 44.4)):
         arrangement = _arrangement(105, gpus, 1920, 1, 8, 35)
-        assumed = ("micro-batch 1, no interleaving",)
-        rows.append(Row("MT-NLG", f"530B {gpus}", _gpt(105, 20480, 128), arrangement, seconds, assumed))
+        assumed = ("micro-batch 1, no interleaving", APART)
+        rows.append(Row("MT-NLG", f"530B {gpus}", _gpt(105, 20480, 128, adds_apart=True), arrangement, seconds, assumed))
     for tp, dp, pp, micro, seconds in ((4, 4, 32, 2, 53.91), (8, 8, 8, 2, 55.11), (8, 4, 16, 3, 55.68), (8, 2, 32, 6, 62.64)):
         arrangement = _arrangement(96, 512, 1536, micro, tp, pp)
         name = f"175B t{tp} d{dp} p{pp}"
@@ -133,3 +165,12 @@ def _others() -> list[Row]:
 ROWS = (*_narayanan(), *_korthikanti(), *_others())
 FITTED = ROWS[:5]
 """The rows of which the machine's two constants are made; all others are predicted."""
+
+ANCHORS = {
+    "Narayanan": "Narayanan 39.1B",
+    "Korthikanti": "Korthikanti 22B full",
+    "MT-NLG": "MT-NLG 530B 2240",
+    "vTrain": "vTrain 175B t8 d8 p8",
+    "Megatron-Core": "Megatron-Core 32B",
+}
+"""The row of each source that sets its scale."""

@@ -133,7 +133,8 @@ def _along_dp(arrangement: Arrangement, machine: Machine, stage: StageMemory) ->
     """Seconds of one reduce-scatter of the gradients of a stage, and of one all-gather of its weights."""
     dp, ep, stride = arrangement.dp, arrangement.ep, arrangement.stride["dp"]
     scatter = gather = 0.0
-    for numbers, size, apart in ((stage.weights, dp, stride), (stage.experts, dp // ep, stride * ep)):
+    groups = [(stage.weights, dp, stride), (stage.experts, dp // ep, stride * ep)]
+    for numbers, size, apart in groups[: 1 + (stage.experts > 0)]:
         link, nbytes = machine.link(apart, size), int(NUMBER * numbers)
         scatter += formulas.reduce_scatter(size, nbytes, *link, itemsize=1)
         gather += formulas.all_gather(size, nbytes, *link, itemsize=1)

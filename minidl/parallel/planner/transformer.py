@@ -43,10 +43,12 @@ class Transformer:
     Parameters
         layers, width, heads  blocks; features of a position; attention heads of a block
         context               positions of a sequence
-        vocabulary            different tokens
+        vocabulary            different tokens, filled up to a multiple of the shards
         experts, top          of the feed-forward network of a block, and to how many of them a token goes
         dropout               whether there is dropout, whose masks are kept
         fused                 whether attention keeps no matrix of context x context, as of long sequences in minidl
+        adds_apart            whether micro-batches' gradients of weights are added up in a pass of their own, as
+                              Megatron-LM did before 2022 (NVIDIA/apex#1297), not by the product that computes them
 
     Raises
         TypeError, ValueError for numbers that are not whole; heads that do not divide the width
@@ -64,10 +66,11 @@ class Transformer:
     top: int = 1
     dropout: bool = False
     fused: bool = True
+    adds_apart: bool = False
 
     def __post_init__(self) -> None:
         for each in fields(self):
-            check = flag if each.name in ("dropout", "fused") else whole_number
+            check = flag if each.name in ("dropout", "fused", "adds_apart") else whole_number
             check(f"Transformer: {each.name}", getattr(self, each.name), **({} if check is flag else {"at_least": 1}))
         if self.width % self.heads:
             raise ValueError(
@@ -79,7 +82,8 @@ class Transformer:
     @property
     def parameters(self) -> int:
         """All numbers of its parameters; embedding and head share a matrix."""
-        return self.layers * (self._attention + self.experts * self._expert) + self._embedding + 2 * self.width
+        tables = (self.vocabulary + self.context) * self.width
+        return self.layers * (self._attention + self.experts * self._expert) + tables + 2 * self.width
 
     @property
     def _attention(self) -> int:
@@ -91,10 +95,6 @@ class Transformer:
     def _expert(self) -> int:
         """Parameters of a feed-forward network."""
         return 8 * self.width**2 + 5 * self.width
-
-    @property
-    def _embedding(self) -> int:
-        return (self.vocabulary + self.context) * self.width
 
     def flops(self, samples: int) -> float:
         """Of forward and backward, a product of m x k by k x n as 2 m k n, without recomputation.
@@ -166,7 +166,8 @@ class Transformer:
         inputs = products([*layers, *core], "input") + products(core, "weight")  # both factors are activations
         gathered = 0.5 * tensor * self._gathers(arrangement)
         backward = Seconds(inputs, seconds(back + matrix_back), tensor + gathered, experts)
-        return Passes(forward, again, backward, Seconds(products(layers, "weight")))
+        added_apart = self.adds_apart * seconds((2 + 2 + 2) * sum(each.k * each.n * each.count for each in layers))
+        return Passes(forward, again, backward, Seconds(products(layers, "weight"), added_apart))
 
     def head(self, arrangement: Arrangement, machine: Machine) -> Passes:
         """The passes of a micro-batch through the last norm, the head and the loss."""
@@ -221,10 +222,10 @@ class Transformer:
         again = {"none": 0.0, "selective": core}.get(arrangement.recompute)
         if again is None:
             again = self.activations(arrangement, is_whole=True)
-        dense, experts = self._attention / t, self.experts * self._expert / t / arrangement.ep
-        if self.experts == 1:
-            dense, experts = dense + experts, 0.0
-        table = self._embedding / t
+        whole = 5 * self.width  # norms, and the bias that is added to a sum over the shards
+        dense, expert = whole + (self._attention - whole) / t, self.width + (self._expert - self.width) / t
+        dense, experts = (dense, self.experts / arrangement.ep * expert) if self.experts > 1 else (dense + expert, 0.0)
+        table = self.vocabulary * self.width / t + self.context * self.width
         logits = self.message(arrangement) / self.width * self.vocabulary / t
         loss = logits * (1 if t == 1 else 2)  # of a sharded vocabulary, in 32 bits
 
@@ -232,11 +233,12 @@ class Transformer:
             unit = max(dense + experts, tables)
             return StageMemory(layers * dense + tables, layers * experts, unit, layers * kept + more, again + once)
 
-        first = nbytes if t > 1 else 0.0
+        first, head, norm = nbytes if t > 1 else 0.0, 2 * position + loss, 2 * self.width
         if pp == 1:
-            return [stage(table, first + 2 * position + loss, 0.0)]
-        others = [stage(0.0, position, 0.0)] * (pp - 2)
-        return [stage(table, first, 0.0), *others, stage(table, 3 * position + loss, 0.0)]
+            return [stage(table + norm, first, head)]
+        received = 0.0 if arrangement.recompute == "full" else position  # else the first block keeps it
+        others = [stage(0.0, received, 0.0)] * (pp - 2)
+        return [stage(table, first, 0.0), *others, stage(table + norm, received, head)]
 
     def activations(self, arrangement: Arrangement, *, is_whole: bool = False) -> float:
         """Bytes that a block keeps of a micro-batch; is_whole: with what is recomputed.
@@ -248,7 +250,7 @@ class Transformer:
         divided = t if arrangement.sequence else 1
         if arrangement.recompute == "full" and not is_whole:
             return nbytes / divided
-        whole = nbytes * (4 + int(self.dropout)) / divided
+        whole = nbytes * (4 + int(self.dropout) + 8 / self.width) / divided  # with two numbers of each norm, 32 bits
         if arrangement.sequence and not self._gathers(arrangement):
             whole += 2 * nbytes * (1 - 1 / t)  # the gathered inputs of both sharded layers
         core = 0.0 if arrangement.recompute == "selective" and not is_whole else self._core(arrangement)
