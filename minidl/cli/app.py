@@ -88,7 +88,7 @@ minidl memory --plan dp=2,shard=3 --measure
 """,
     "plan": r"""
 minidl plan --model gpt:layers=40,heads=40,width=5120,context=2048 \
-    --cluster a100x8 --nodes 4 --batch-size 256
+    --cluster h100x8 --batch-size 256
 minidl plan --model resnet:depth=20 --nodes 1 --batch-size 64
 minidl plan --published
 """,

@@ -28,8 +28,14 @@ def _number(value: Any) -> Any:
     return value
 
 
+def _whole(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ValueError("it must be a whole number without quotes")
+    return value
+
+
 KEYS: dict[str, tuple[str, Callable[[Any], Any], str]] = {
-    "accelerators": ("accelerators", _number, "4"),
+    "accelerators": ("accelerators", _whole, "4"),
     "peak": ("flops_per_s", _with_unit(parse_flops), '"165 TFLOP/s"'),
     "memory": ("memory", _with_unit(parse_bytes), '"24 GB"'),
     "memory_rate": ("memory_rate", _with_unit(parse_rate), '"1 TB/s"'),
@@ -37,7 +43,7 @@ KEYS: dict[str, tuple[str, Callable[[Any], Any], str]] = {
     "between": ("between", _with_unit(parse_rate), '"25 Gbit/s"'),
     "inside_latency": ("inside_latency", _with_unit(parse_seconds), '"3 us"'),
     "between_latency": ("between_latency", _with_unit(parse_seconds), '"5 us"'),
-    "nodes": ("nodes", _number, "4"),
+    "nodes": ("nodes", _whole, "4"),
     "efficiency": ("efficiency", _number, "0.76"),
     "half": ("half", _number, "129.3"),
 }

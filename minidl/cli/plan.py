@@ -18,8 +18,7 @@ if TYPE_CHECKING:  # each function imports what it calls, so that --help starts 
     from minidl.parallel.planner import Machine, Planned
     from minidl.parallel.planner.costs import PlannedModel
 
-SIZES = {"layers": "layers", "width": "width", "heads": "heads", "context": "context", "vocabulary": "vocabulary"}
-SIZES |= {"experts": "experts", "top": "top"}
+SIZES = ("layers", "width", "heads", "context", "vocabulary", "experts", "top")
 """Settings of gpt, as they are typed."""
 
 
@@ -52,8 +51,8 @@ def plan(
     with ending("minidl plan"):
         from minidl.arguments import whole_number
         from minidl.cli import run_folder
-        from minidl.cli.models import name_of
         from minidl.cli.cluster_file import machine as machine_of
+        from minidl.cli.models import name_of
         from minidl.parallel.planner import search, why
         from minidl.parallel.planner.published import spread
         from minidl.plots import plans as picture
@@ -101,7 +100,7 @@ def _model(text: str, data: str) -> PlannedModel:
     if typed.name == "gpt":
         if typed.values:
             raise ValueError(f"gpt: {typed.values[0]} has no name: write gpt:layers={typed.values[0]}, for instance")
-        sizes = {"layers": 12, "width": 768, "heads": 12, "context": 1024}
+        sizes: dict[str, Any] = {"layers": 12, "width": 768, "heads": 12, "context": 1024}
         for name, value in typed.named.items():
             one_of("a setting of gpt, for a plan,", name, SIZES)
             if not value.isdecimal():
@@ -178,31 +177,37 @@ def _of_first(model: PlannedModel, first: Planned) -> str:
 def _published(console: Console, as_json: bool) -> None:
     """Published steps, the formula's, and those of a constant utilisation."""
     from minidl.parallel.planner.published import FITTED, ROWS, anchored, constant, error, predicted
+    from minidl.plots.style import seconds_text
 
-    rows = [
-        {
-            "row": row.label, "seconds": row.seconds, "formula": predicted(row), "error": error(row),
-            "error_anchored": anchored(row), "error_constant": constant(row) / row.seconds - 1,
-            "fitted": row in FITTED, "assumed": list(row.assumed),
-        }
-        for row in ROWS
-    ]  # fmt: skip
     if as_json:
+        rows = [
+            {
+                "row": row.label, "seconds": row.seconds, "formula": predicted(row), "error": error(row),
+                "error_anchored": anchored(row), "error_constant": constant(row) / row.seconds - 1,
+                "fitted": row in FITTED, "assumed": row.assumed,
+            }
+            for row in ROWS
+        ]  # fmt: skip
         print(json.dumps(rows, indent=2))
         return
     notes = list(dict.fromkeys(each for row in ROWS for each in row.assumed))
     caption = [
-        "anchored: error if one row of the source sets its scale; constant: error of the\nmean utilisation of the fitted rows",
+        "anchored: error if one row of the source sets its scale;",
+        "constant: error of the mean utilisation of the fitted rows",
         *(f"{number}: assumed: {note}" for number, note in enumerate(notes, 1)),
     ]
     table = results_table("Published steps, and the formula", "\n".join(caption))
     for name in ("row", "published", "formula", "error", "anchored", "constant", "notes"):
         table.add_column(name, justify="left" if name == "row" else "right", overflow="fold")
-    for row in rows:
-        scaled = row["error_anchored"]
+    for row in ROWS:
+        scaled = anchored(row)
         table.add_row(
-            row["row"], f"{row['seconds']:.4g} s", f"{row['formula']:.4g} s", f"{row['error']:+.1%}",
-            "fitted" if row["fitted"] else "anchor" if scaled is None else f"{scaled:+.1%}",
-            f"{row['error_constant']:+.1%}", ",".join(str(notes.index(each) + 1) for each in row["assumed"]),
-        )  # fmt: skip
+            row.label,
+            seconds_text(row.seconds),
+            seconds_text(predicted(row)),
+            f"{error(row):+.1%}",
+            "fitted" if row in FITTED else "anchor" if scaled is None else f"{scaled:+.1%}",
+            f"{constant(row) / row.seconds - 1:+.1%}",
+            ",".join(str(notes.index(each) + 1) for each in row.assumed),
+        )
     show(console, table)

@@ -3,6 +3,7 @@
 From top to bottom; a file imports only from lines below its own:
 
     comparison     runs a job by several strategies, on several networks, with several seeds
+    planner        the fastest way to divide a model over a cluster, in closed form
     memory         what fills a node's memory: predicted from shapes, or measured on a run
     train          runs a job by a strategy on an engine
     launches       launches a run's ranks, again when nodes have died
@@ -24,7 +25,7 @@ From top to bottom; a file imports only from lines below its own:
     mean_loss      what a mean loss counts: padding, class weights
 """
 
-from minidl.parallel import memory, pipeline, products, spatial, tensor
+from minidl.parallel import memory, pipeline, planner, products, spatial, tensor
 from minidl.parallel.averaging import mixing
 from minidl.parallel.averaging.elastic_averaging import ElasticAveraging
 from minidl.parallel.averaging.ensemble import Ensemble
@@ -111,6 +112,7 @@ __all__ = [
     "mixing",
     "noise_scale",
     "pipeline",
+    "planner",
     "products",
     "report_card",
     "spatial",

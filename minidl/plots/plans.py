@@ -17,7 +17,7 @@ FURTHEST = 3.0
 
 @style.applied()
 def draw(points: Sequence[tuple[float, float]], *, capacity: float, limit: str) -> Figure:
-    """Draw points (bytes, seconds), with a star for the fastest one that fits, and the capacity as a line; return the figure.
+    """Draw points (bytes, seconds), the fastest one that fits as a star, the capacity as a line; return the figure.
 
     Parameters
         points    of all plans

@@ -17,7 +17,7 @@ from minidl.parallel.planner.arrangement import Arrangement
 from minidl.parallel.planner.counted_model import CountedModel
 from minidl.parallel.planner.machine import MACHINES, Machine
 from minidl.parallel.planner.memory import memory
-from minidl.parallel.planner.search import NothingFits, Planned, search
+from minidl.parallel.planner.search import Planned, search
 from minidl.parallel.planner.step_time import StepTime, step_time, traffic, utilisation
 from minidl.parallel.planner.transformer import Transformer
 from minidl.parallel.planner.why import why
@@ -27,7 +27,6 @@ __all__ = [
     "Arrangement",
     "CountedModel",
     "Machine",
-    "NothingFits",
     "Planned",
     "StepTime",
     "Transformer",

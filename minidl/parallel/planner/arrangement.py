@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 from minidl.arguments import flag, one_of, whole_number
 from minidl.parallel.pipeline.schedule import Schedule
@@ -10,7 +11,8 @@ from minidl.parallel.pipeline.schedules import SCHEDULES, schedule
 from minidl.parallel.plan import in_any_order
 from minidl.parallel.tensor.hybrid import AXES, Hybrid
 
-RECOMPUTE = ("none", "selective", "full")
+Recompute = Literal["none", "selective", "full"]
+RECOMPUTE: tuple[Recompute, ...] = get_args(Recompute)
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,7 @@ class Arrangement:
     micro_batch: int = 1
     schedule: str = "1f1b"
     chunks: int = 1
-    recompute: str = "none"
+    recompute: Recompute = "none"
     sequence: bool = False
     shard: int = 0
     overlap: bool = True
@@ -70,7 +72,7 @@ class Arrangement:
             )
         if self.recompute != "none" and self.schedule.startswith("zb"):
             raise ValueError(
-                f"Arrangement: {self.schedule} keeps what the gradients of weights need, so nothing is left to recompute: "
+                f"Arrangement: {self.schedule} keeps what the gradients of weights need, so nothing is recomputed: "
                 'choose recompute="none", or another schedule, such as 1f1b'
             )
         if self.dp % self.ep:

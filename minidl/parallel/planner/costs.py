@@ -33,7 +33,7 @@ class Seconds(NamedTuple):
 
 
 class Passes(NamedTuple):
-    """The passes of a micro-batch through a part of the model.
+    """The passes of a micro-batch through some layers.
 
     forward  the first time
     again    what backward recomputes
@@ -113,7 +113,7 @@ class PlannedModel(Protocol):
         ...
 
     def flops(self, samples: int) -> float:
-        """Of forward and backward of so many samples, without recomputation."""
+        """Of forward and backward of that number of samples, without recomputation."""
         ...
 
     def traffic(self, arrangement: Arrangement) -> dict[str, float]:

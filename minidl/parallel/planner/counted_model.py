@@ -64,7 +64,7 @@ class CountedModel:
     heads = experts = 1  # neither shards nor experts
 
     def flops(self, samples: int) -> float:
-        """Of forward and backward of so many samples."""
+        """Of forward and backward of that number of samples."""
         return samples * sum(row.forward + row.backward for row in self.rows)
 
     def check(self, arrangement: Arrangement) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from typing import Any
 
 from minidl.arguments import real_number, whole_number
 
@@ -54,8 +55,9 @@ class Machine:
         whole_number("Machine: nodes", self.nodes, at_least=1)
         for each in fields(self):
             if each.name not in ("accelerators", "nodes", "efficiency"):
-                least = {"at_least": 0} if each.name.endswith("latency") or each.name == "half" else {"above": 0}
-                real_number(f"Machine: {each.name}", getattr(self, each.name), **least)
+                may_be_zero = each.name.endswith("latency") or each.name == "half"
+                limits: dict[str, Any] = {"at_least": 0} if may_be_zero else {"above": 0}
+                real_number(f"Machine: {each.name}", getattr(self, each.name), **limits)
         real_number("Machine: efficiency", self.efficiency, above=0, at_most=1)
 
     @property

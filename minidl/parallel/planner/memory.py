@@ -26,9 +26,9 @@ def memory(model: PlannedModel, arrangement: Arrangement) -> NodeMemory:
     """
     model.check(arrangement)
     made = arrangement.made_schedule()
-    stages = enumerate(model.stages(arrangement))
-    ends = [(number, stage) for number, stage in stages if number in (0, 1, arrangement.pp - 1)]  # those between need less
-    return max((_of_stage(model, arrangement, made, *each) for each in ends), key=lambda each: each.total)
+    fullest = {0, 1, arrangement.pp - 1}  # those between keep less than stage 1
+    stages = [(number, stage) for number, stage in enumerate(model.stages(arrangement)) if number in fullest]
+    return max((_of_stage(model, arrangement, made, *each) for each in stages), key=lambda each: each.total)
 
 
 def _of_stage(

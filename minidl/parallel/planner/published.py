@@ -16,6 +16,8 @@ from minidl.parallel.planner.transformer import Transformer
 CHUNKS = "interleaving: chunks of at most 3 a stage"
 MICRO_BATCH = "micro-batch, from a note"
 APART = "gradients of weights added in a pass of their own, as before 2022"
+ONE_CHUNK = "micro-batch 1, no interleaving"
+RECOMPUTED = "recomputation, no interleaving"
 SIZES = "width, layers, heads, batch, micro-batch, interleaving"
 
 
@@ -130,25 +132,34 @@ def _korthikanti() -> list[Row]:
             arrangement = _arrangement(
                 layers, gpus, batch, micro, 8, pp, chunks=chunks, recompute=recompute, sequence=sequence
             )
-            rows.append(
-                Row("Korthikanti", f"{name} {recompute[:6]}", _gpt(layers, width, heads), arrangement, seconds)
-            )
+            rows.append(Row("Korthikanti", f"{name} {recompute[:6]}", _gpt(layers, width, heads), arrangement, seconds))
     return rows
 
 
-def _others() -> list[Row]:
+def _mt_nlg() -> list[Row]:
     rows = []
     for gpus, seconds in ((2240, 60.1), (2800, 50.2), (3360, 44.4)):
-        arrangement = _arrangement(105, gpus, 1920, 1, 8, 35)
-        assumed = ("micro-batch 1, no interleaving", APART)
-        rows.append(Row("MT-NLG", f"530B {gpus}", _gpt(105, 20480, 128, adds_apart=True), arrangement, seconds, assumed))
-    for tp, dp, pp, micro, seconds in ((4, 4, 32, 2, 53.91), (8, 8, 8, 2, 55.11), (8, 4, 16, 3, 55.68), (8, 2, 32, 6, 62.64)):
-        arrangement = _arrangement(96, 512, 1536, micro, tp, pp)
-        name = f"175B t{tp} d{dp} p{pp}"
-        rows.append(Row("vTrain", name, _gpt(96, 12288, 96), arrangement, seconds, ("recomputation, no interleaving",)))
+        arrangement, model = _arrangement(105, gpus, 1920, 1, 8, 35), _gpt(105, 20480, 128, adds_apart=True)
+        rows.append(Row("MT-NLG", f"530B {gpus}", model, arrangement, seconds, (ONE_CHUNK, APART)))
+    return rows
+
+
+def _vtrain() -> list[Row]:
+    rows = []
+    for tp, dp, pp, micro, seconds in (
+        (4, 4, 32, 2, 53.91), (8, 8, 8, 2, 55.11), (8, 4, 16, 3, 55.68), (8, 2, 32, 6, 62.64),
+    ):  # fmt: skip
+        name, arrangement = f"175B t{tp} d{dp} p{pp}", _arrangement(96, 512, 1536, micro, tp, pp)
+        rows.append(Row("vTrain", name, _gpt(96, 12288, 96), arrangement, seconds, (RECOMPUTED,)))
+    return rows
+
+
+def _megatron_core() -> list[Row]:
+    rows = []
     for name, width, layers, heads, tp, pp, chunks, rate in (
-        ("1.7B", 2048, 24, 16, 1, 1, 1, 408.8), ("7.1B", 4096, 30, 32, 2, 1, 1, 465.9), ("16B", 6144, 32, 48, 4, 1, 1, 489.1),
-        ("32B", 8192, 36, 64, 8, 1, 1, 459.6), ("70B", 10240, 52, 80, 8, 2, 2, 419.7), ("119B", 12288, 64, 96, 8, 4, 4, 420.5),
+        ("1.7B", 2048, 24, 16, 1, 1, 1, 408.8), ("7.1B", 4096, 30, 32, 2, 1, 1, 465.9),
+        ("16B", 6144, 32, 48, 4, 1, 1, 489.1), ("32B", 8192, 36, 64, 8, 1, 1, 459.6),
+        ("70B", 10240, 52, 80, 8, 2, 2, 419.7), ("119B", 12288, 64, 96, 8, 4, 4, 420.5),
         ("177B", 12288, 96, 96, 8, 6, 4, 432.8), ("314B", 16384, 96, 128, 8, 8, 4, 474.4),
         ("462B", 18432, 112, 144, 8, 16, 7, 459.9),
     ):  # fmt: skip
@@ -162,7 +173,7 @@ def _others() -> list[Row]:
     return rows
 
 
-ROWS = (*_narayanan(), *_korthikanti(), *_others())
+ROWS = (*_narayanan(), *_korthikanti(), *_mt_nlg(), *_vtrain(), *_megatron_core())
 FITTED = ROWS[:5]
 """The rows of which the machine's two constants are made; all others are predicted."""
 

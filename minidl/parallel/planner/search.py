@@ -10,11 +10,12 @@ from typing import NamedTuple
 
 from minidl.arguments import whole_number
 from minidl.parallel.memory.node_memory import NodeMemory
-from minidl.parallel.planner.arrangement import AXES, RECOMPUTE, Arrangement
+from minidl.parallel.planner.arrangement import RECOMPUTE, Arrangement
 from minidl.parallel.planner.costs import PlannedModel
 from minidl.parallel.planner.machine import Machine
 from minidl.parallel.planner.memory import memory
 from minidl.parallel.planner.step_time import StepTime, step_time
+from minidl.parallel.tensor.hybrid import AXES
 
 TIE = 0.05
 """Arrangements whose seconds differ by less than this share are a tie: the formula does not tell them apart."""
@@ -22,12 +23,11 @@ TIE = 0.05
 MOST_SAMPLES = 32
 MOST_CHUNKS = 4
 MOST_SHARDS = 8
+FURTHEST = 3
+"""Arrangements that need more than this multiple of the memory are left out."""
+
 REORDERED = 200
-"""So many of the fastest are given their best order of the axes."""
-
-
-class NothingFits(ValueError):
-    """No arrangement fits into the memory of the machine."""
+"""The number of the fastest that are given their best order of the axes."""
 
 
 class Planned(NamedTuple):
@@ -48,18 +48,17 @@ class Planned(NamedTuple):
 
 
 def search(model: PlannedModel, machine: Machine, batch: int) -> list[Planned]:
-    """Return all arrangements of the model on all accelerators, the fastest first, with those that do not fit.
+    """Return the arrangements of the model on all accelerators, the fastest first; then those that do not fit.
 
     Tried are extents of "dp", "pp", "tp" and "ep"; micro-batches of at most 32 samples; 1f1b, interleaved and
     zero-bubble schedules; recomputation; slices of positions; what replicas share out; the orders of the axes, for the
-    fastest ones. `NothingFits` says how many bytes are missing.
+    fastest ones. What needs more than three times the memory is left out. Where the memory suffices for none, the error says how many GB are missing.
 
     Parameters
         batch  samples of a minibatch
 
     Raises
-        TypeError, ValueError  batch is no whole number; nothing divides by the number of accelerators
-        NothingFits            a ValueError: the memory suffices for no arrangement
+        TypeError, ValueError  batch is no whole number; nothing divides by the number of accelerators; nothing fits
 
     >>> from minidl.parallel.planner import MACHINES, Transformer
     >>> gpt = Transformer(layers=24, width=2304, heads=24, context=2048)
@@ -68,24 +67,28 @@ def search(model: PlannedModel, machine: Machine, batch: int) -> list[Planned]:
     True
     """
     batch = whole_number("search: batch", batch, at_least=1)
-    found = []
+    found: list[Planned] = []
+    least: tuple[int, Arrangement] | None = None
     for arrangement in _arrangements(model, machine.world, batch):
         holds = memory(model, arrangement)
-        found.append(Planned(arrangement, step_time(model, arrangement, machine), holds, holds.total <= machine.memory))
-    if not found:
+        if least is None or holds.total < least[0]:
+            least = holds.total, arrangement
+        if holds.total <= FURTHEST * machine.memory:
+            time = step_time(model, arrangement, machine)
+            found.append(Planned(arrangement, time, holds, holds.total <= machine.memory))
+    if least is None:
         raise ValueError(
             f"{machine.world} accelerators cannot be divided into replicas, stages and shards so that each divides its "
             f"part, the minibatch of {batch}, the layers or the heads: choose a minibatch that is a multiple of "
             f"{machine.world}, or another number of nodes"
         )
-    found.sort(key=_order)
-    if not found[0].fits:
-        least = min(found, key=lambda each: each.memory.total)
-        need, there = least.memory.total / 1e9, machine.memory / 1e9
-        raise NothingFits(
-            f"no arrangement fits: {least.arrangement} needs least, {need:.1f} GB on the fullest of {machine.world} "
-            f"accelerators, of which each has {there:.1f} GB, so that {need - there:.1f} GB are missing: take more nodes"
+    if least[0] > machine.memory:
+        need, there = least[0] / 1e9, machine.memory / 1e9
+        raise ValueError(
+            f"no arrangement fits: {least[1]} needs least, {need:.1f} GB on the fullest of {machine.world} "
+            f"accelerators, of which each has {there:.1f} GB, so {need - there:.1f} GB are missing: take more nodes"
         )
+    found.sort(key=_order)
     found[:REORDERED] = [_in_best_order(model, machine, each) for each in found[:REORDERED]]
     return sorted(found, key=_order)
 

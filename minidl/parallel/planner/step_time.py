@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+
 from minidl.cluster.cost import formulas
 from minidl.parallel.pipeline.clock import Times
 from minidl.parallel.pipeline.formulas import idle_seconds
@@ -84,7 +85,8 @@ def step_time(model: PlannedModel, arrangement: Arrangement, machine: Machine) -
         bubble = idle_seconds(made, Times(forward, backward, weight))
     busy = passes.forward.plus(passes.again).plus(passes.input).plus(passes.weight)
     data, optimizer = _shared(model, arrangement, machine, passes.forward.total, passes.total - passes.forward.total)
-    return StepTime(*(m * each for each in busy), m * 2 * message, bubble, data, optimizer)
+    products, elementwise, tensor, experts = (m * each for each in busy)
+    return StepTime(products, elementwise, tensor, experts, m * 2 * message, bubble, data, optimizer)
 
 
 def _message(model: PlannedModel, arrangement: Arrangement, machine: Machine) -> float:

@@ -17,23 +17,23 @@ NUMBER = 2
 
 
 class Product(NamedTuple):
-    """`count` products of m x k by k x n."""
+    """Products of m x k by k x n, `times` of them."""
 
     m: float
     k: float
     n: float
-    count: float = 1
+    times: float = 1
 
     def forward(self, machine: Machine) -> float:
         return machine.product_seconds(*self)
 
     def input(self, machine: Machine) -> float:
         """Seconds of the gradient of the left factor."""
-        return machine.product_seconds(self.m, self.n, self.k, self.count)
+        return machine.product_seconds(self.m, self.n, self.k, self.times)
 
     def weight(self, machine: Machine) -> float:
         """Seconds of the gradient of the right factor."""
-        return machine.product_seconds(self.k, self.m, self.n, self.count)
+        return machine.product_seconds(self.k, self.m, self.n, self.times)
 
 
 @dataclass(frozen=True)
@@ -70,8 +70,11 @@ class Transformer:
 
     def __post_init__(self) -> None:
         for each in fields(self):
-            check = flag if each.name in ("dropout", "fused", "adds_apart") else whole_number
-            check(f"Transformer: {each.name}", getattr(self, each.name), **({} if check is flag else {"at_least": 1}))
+            name, value = f"Transformer: {each.name}", getattr(self, each.name)
+            if each.name in ("dropout", "fused", "adds_apart"):
+                flag(name, value)
+            else:
+                whole_number(name, value, at_least=1)
         if self.width % self.heads:
             raise ValueError(
                 f"Transformer: the heads share the width equally: width={self.width} is no multiple of "
@@ -113,7 +116,7 @@ class Transformer:
         if self.heads % tp or (4 * self.width) % tp:
             raise ValueError(f"{self.heads} heads cannot be divided equally over tp={tp}")
         if arrangement.sequence and (tp == 1 or self.context % tp):
-            raise ValueError(f"sequence=True divides {self.context} positions over tp={tp}: they must divide, and tp > 1")
+            raise ValueError(f"sequence=True divides {self.context} positions over tp={tp}: give a divisor above 1")
         if arrangement.recompute == "selective" and self.fused and not arrangement.sequence:
             raise ValueError('recompute="selective" is for matrices that attention keeps: fused=True keeps none')
         if self.experts % arrangement.ep:
@@ -144,7 +147,7 @@ class Transformer:
         added = everywhere * 2 * (2 + 2 + 2 + mask)
         active = divided * 4 * hidden * (2 + 2)
         matrix = 0 if self.fused else s * tokens * self.heads / t * ((2 + 2) + mask * (2 + 2 + 1))
-        back = everywhere * 2 * ((2 + 2 + 2) + (2 + 2) + 2 + mask * (2 + 1 + 2))  # norm, sum of both ways, bias, dropout
+        back = everywhere * 2 * ((2 + 2 + 2) + (2 + 2) + 2 + mask * (2 + 1 + 2))  # norm, sum, bias, dropout
         back += divided * (4 * hidden * ((2 + 2 + 2) + 2) + 3 * 2)  # GELU and bias; bias of query, key, value
         matrix_back = 0 if self.fused else s * tokens * self.heads / t * ((2 + 2 + 2) + mask * (2 + 1 + 2))
         seconds = machine.memory_seconds
@@ -166,7 +169,7 @@ class Transformer:
         inputs = products([*layers, *core], "input") + products(core, "weight")  # both factors are activations
         gathered = 0.5 * tensor * self._gathers(arrangement)
         backward = Seconds(inputs, seconds(back + matrix_back), tensor + gathered, experts)
-        added_apart = self.adds_apart * seconds((2 + 2 + 2) * sum(each.k * each.n * each.count for each in layers))
+        added_apart = self.adds_apart * seconds((2 + 2 + 2) * sum(each.k * each.n * each.times for each in layers))
         return Passes(forward, again, backward, Seconds(products(layers, "weight"), added_apart))
 
     def head(self, arrangement: Arrangement, machine: Machine) -> Passes:

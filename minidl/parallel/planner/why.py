@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from minidl.parallel.planner.costs import PlannedModel
 from minidl.parallel.planner.machine import Machine
-from minidl.parallel.planner.search import Planned
+from minidl.parallel.planner.search import FURTHEST, Planned
 from minidl.parallel.planner.step_time import step_time, utilisation
 from minidl.plots.style import bytes_text
 
@@ -60,7 +60,10 @@ def limit(machine: Machine, plans: Sequence[Planned]) -> str:
             f"Memory binds: {faster.arrangement} would take {1 - faster.seconds / best.seconds:.1%} less, but needs "
             f"{bytes_text(faster.memory.total)} of {size}."
         )
-    return f"Memory does not bind: the fullest accelerator holds {bytes_text(best.memory.total)} of {size}."
+    return (
+        f"Memory does not bind: the fullest accelerator holds {bytes_text(best.memory.total)} of {size}, and no plan that "
+        f"needs at most {FURTHEST} times as much is faster."
+    )
 
 
 def _help(model: PlannedModel, machine: Machine, plans: Sequence[Planned]) -> str:

@@ -25,7 +25,7 @@ ERRORS = {
     "Megatron-Core 70B": -7.2, "Megatron-Core 119B": -8.3, "Megatron-Core 177B": -3.5, "Megatron-Core 314B": 1.3,
     "Megatron-Core 462B": -1.2,
 }  # fmt: skip
-"""In percent; where it changes, the table of benchmarks/README.md does."""
+"""In percent, as `minidl plan --published` prints them."""
 
 A100 = ("Narayanan", "Korthikanti", "MT-NLG")
 
@@ -40,7 +40,9 @@ def test_every_rows_error_is_the_one_that_is_written_down():
 
 def test_the_constants_are_those_that_the_fit_finds():
     found = fit()
-    assert (found.efficiency, found.half) == pytest.approx((MACHINES["a100x8"].efficiency, MACHINES["a100x8"].half), rel=1e-3)
+    assert (found.efficiency, found.half) == pytest.approx(
+        (MACHINES["a100x8"].efficiency, MACHINES["a100x8"].half), rel=1e-3
+    )
     rms = np.sqrt(np.mean([np.log1p(error(row, found)) ** 2 for row in FITTED]))
     for change in ({"efficiency": found.efficiency * 1.01}, {"half": found.half * 1.2}, {"half": found.half / 1.2}):
         changed = replace(found, **change)
@@ -71,7 +73,8 @@ def test_with_one_row_of_each_source_as_its_scale_the_others_are_within_four_per
 def test_ratios_of_full_to_selective_recomputation_are_within_two_percent_in_the_mean():
     pairs = zip(of("Korthikanti")[::2], of("Korthikanti")[1::2], strict=True)
     differences = [
-        abs(predicted(full) / predicted(selective) / (full.seconds / selective.seconds) - 1) for full, selective in pairs
+        abs(predicted(full) / predicted(selective) / (full.seconds / selective.seconds) - 1)
+        for full, selective in pairs
     ]
     assert np.mean(differences) <= 0.02
     assert max(differences) <= 0.026

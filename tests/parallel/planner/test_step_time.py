@@ -24,7 +24,10 @@ def test_a_pipelines_time_is_that_of_its_schedule_played_with_unequal_stages(sch
     made = arrangement.made_schedule()
     times = Times(
         [stages[made.place(chunk)].forward.total / chunks for chunk in range(made.chunks)],
-        [(stages[made.place(chunk)].again.total + stages[made.place(chunk)].input.total) / chunks for chunk in range(made.chunks)],
+        [
+            (stages[made.place(chunk)].again.total + stages[made.place(chunk)].input.total) / chunks
+            for chunk in range(made.chunks)
+        ],
         [stages[made.place(chunk)].weight.total / chunks for chunk in range(made.chunks)],
     )
     played = simulate(made, times).seconds
@@ -38,7 +41,9 @@ def test_the_bubble_of_equal_stages_is_the_closed_form():
     time = step_time(gpt, arrangement, replace(A100, inside=1e30, inside_latency=0.0))
     busy = time.products + time.elementwise
     assert time.bubble / busy == pytest.approx(3 / 24, rel=0.01)
-    halved = step_time(gpt, replace(arrangement, schedule="interleaved", chunks=3), replace(A100, inside=1e30, inside_latency=0.0))
+    halved = step_time(
+        gpt, replace(arrangement, schedule="interleaved", chunks=3), replace(A100, inside=1e30, inside_latency=0.0)
+    )
     assert halved.bubble == pytest.approx(time.bubble / 3, rel=1e-9)
 
 
@@ -112,7 +117,7 @@ def test_arrangements_that_do_not_divide_are_refused():
         ({"dp": 5}, "do not divide a minibatch of 24: choose a multiple of 5"),
         ({"dp": 4, "micro_batch": 5}, "choose a multiple of 20"),
         ({"dp": 4, "ep": 3}, "no divisor of dp=4"),
-        ({"pp": 2, "schedule": "zb-h1", "recompute": "full"}, "nothing is left to recompute"),
+        ({"pp": 2, "schedule": "zb-h1", "recompute": "full"}, "nothing is recomputed"),
         ({"shard": 4}, "shard must be"),
         ({"schedule": "1f2b"}, "schedule"),
     ):

@@ -14,7 +14,9 @@ IDEAL = replace(MACHINES["a100x8"], efficiency=1.0, half=0.0, memory_rate=1e30, 
 IDEAL = replace(IDEAL, inside_latency=0.0, between_latency=0.0)
 
 
-@pytest.mark.parametrize(("layers", "width", "heads", "context", "vocabulary"), [(3, 35, 5, 17, 101), (1, 48, 3, 64, 7)])
+@pytest.mark.parametrize(
+    ("layers", "width", "heads", "context", "vocabulary"), [(3, 35, 5, 17, 101), (1, 48, 3, 64, 7)]
+)
 def test_parameters_are_those_of_the_model(layers, width, heads, context, vocabulary):
     model = nn.models.GPT(vocabulary, context, layers, heads, width)
     planned = Transformer(layers, width, heads, context, vocabulary)
