@@ -31,7 +31,7 @@ class CountedModel:
     >>> from minidl import nn
     >>> model = CountedModel.of(nn.models.LeNet(), np.zeros((1, 1, 28, 28), np.float32))
     >>> model.parameters, model.layers
-    (44426, 5)
+    (61706, 5)
     """
 
     rows: tuple[UnitCost, ...]
@@ -50,7 +50,7 @@ class CountedModel:
         try:
             stages = model.stages()
         except NotImplementedError:
-            raise ValueError(f"{type(model).__name__} has no stages(), which are counted: define them") from None
+            raise ValueError(f"{type(model).__name__} has no stages, which are counted: give it the method `stages`") from None
         with without_contents(model):
             x = shapes.empty(sample.shape, sample.dtype)
             costs = costs_of_units(((model, stage) for stage in stages), x, "flops")

@@ -22,7 +22,7 @@ def memory(model: PlannedModel, arrangement: Arrangement) -> NodeMemory:
     >>> from minidl.parallel.planner import Transformer
     >>> gpt = Transformer(layers=24, width=2304, heads=24, context=2048)
     >>> memory(gpt, Arrangement(batch=512, dp=32, micro_batch=16, recompute="full")).by_component["weights"]
-    3306530304
+    3304461312
     """
     model.check(arrangement)
     made = arrangement.made_schedule()

@@ -36,7 +36,7 @@ def why(model: PlannedModel, machine: Machine, plans: Sequence[Planned]) -> list
     >>> gpt = Transformer(layers=24, width=2304, heads=24, context=2048)
     >>> for sentence in why(gpt, MACHINES["a100x8"], search(gpt, MACHINES["a100x8"], batch=64)):
     ...     print(sentence.split(":")[0])
-    dp=8,micro_batches=8,shard=1
+    dp=8,shard=3
     Memory does not bind
     A step would take less
     """
