@@ -50,7 +50,8 @@ class CountedModel:
         try:
             stages = model.stages()
         except NotImplementedError:
-            raise ValueError(f"{type(model).__name__} has no stages, which are counted: give it the method `stages`") from None
+            name = type(model).__name__
+            raise ValueError(f"{name} has no stages, which are counted: give it the method `stages`") from None
         with without_contents(model):
             x = shapes.empty(sample.shape, sample.dtype)
             costs = costs_of_units(((model, stage) for stage in stages), x, "flops")

@@ -66,7 +66,7 @@ class Machine:
         return self.nodes * self.accelerators
 
     def product_seconds(self, m: float, k: float, n: float, count: float = 1) -> float:
-        """Seconds of `count` products of m x k by k x n."""
+        """Seconds to compute `count` products of m x k by k x n."""
         size = 1 / (1 / m + 1 / k + 1 / n)
         return 2 * m * k * n * count / (self.flops_per_s * self.efficiency * size / (size + self.half))
 

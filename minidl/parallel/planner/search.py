@@ -52,7 +52,8 @@ def search(model: PlannedModel, machine: Machine, batch: int) -> list[Planned]:
 
     Tried are extents of "dp", "pp", "tp" and "ep"; micro-batches of at most 32 samples; 1f1b, interleaved and
     zero-bubble schedules; recomputation; slices of positions; what replicas share out; the orders of the axes, for the
-    fastest ones. What needs more than three times the memory is left out. Where the memory suffices for none, the error says how many GB are missing.
+    fastest ones. What needs more than three times the memory is left out. Where nothing fits, the error says how many
+    GB are missing.
 
     Parameters
         batch  samples of a minibatch
@@ -74,7 +75,10 @@ def search(model: PlannedModel, machine: Machine, batch: int) -> list[Planned]:
         if least is None or holds.total < least[0]:
             least = holds.total, arrangement
         if holds.total <= FURTHEST * machine.memory:
-            time = step_time(model, arrangement, machine)
+            try:
+                time = step_time(model, arrangement, machine)
+            except ValueError:  # no closed form: zero bubble if weights' gradients take longer than the rest
+                continue
             found.append(Planned(arrangement, time, holds, holds.total <= machine.memory))
     if least is None:
         raise ValueError(
@@ -142,5 +146,7 @@ def _schedules(base: Arrangement) -> Iterator[tuple[str, int]]:
     pp, m = base.pp, base.micro_batches
     if pp > 1 and m % pp == 0:
         yield from (("interleaved", chunks) for chunks in range(2, MOST_CHUNKS + 1))
-    if pp > 1 and m >= 2 * pp - 1:
+    if pp > 1 and m >= pp:
         yield "zb-h1", 1
+    if pp > 1 and m >= 2 * pp - 1:
+        yield "zb-h2", 1

@@ -17,23 +17,29 @@ NUMBER = 2
 
 
 class Product(NamedTuple):
-    """Products of m x k by k x n, `times` of them."""
+    """`times` products of m x k by k x n; moved: whether all three are read from or written to memory."""
 
     m: float
     k: float
     n: float
     times: float = 1
+    moved: bool = True
 
     def forward(self, machine: Machine) -> float:
-        return machine.product_seconds(*self)
+        """Seconds, at the speed of computing or of memory, whichever takes longer."""
+        return self._seconds(machine, self.m, self.k, self.n)
 
     def input(self, machine: Machine) -> float:
         """Seconds of the gradient of the left factor."""
-        return machine.product_seconds(self.m, self.n, self.k, self.times)
+        return self._seconds(machine, self.m, self.n, self.k)
 
     def weight(self, machine: Machine) -> float:
         """Seconds of the gradient of the right factor."""
-        return machine.product_seconds(self.k, self.m, self.n, self.times)
+        return self._seconds(machine, self.k, self.m, self.n)
+
+    def _seconds(self, machine: Machine, m: float, k: float, n: float) -> float:
+        nbytes = NUMBER * (self.m * self.k + self.k * self.n + self.m * self.n) * self.times if self.moved else 0.0
+        return max(machine.product_seconds(m, k, n, self.times), machine.memory_seconds(nbytes))
 
 
 @dataclass(frozen=True)
@@ -138,7 +144,7 @@ class Transformer:
         mlp = [(share * arrangement.ep, h, 4 * h / t), (share * arrangement.ep, 4 * h / t, h)]
         layers += [Product(*each, self.experts / arrangement.ep) for each in mlp]
         count = arrangement.micro_batch * self.heads / t
-        core = [Product(s, size, s, count), Product(s, s, size, count)]
+        core = [Product(s, size, s, count, not self.fused), Product(s, s, size, count, not self.fused)]
 
         # Bytes that elementwise operations read and write, 2 for each number and 1 for each mask of dropout
         mask, hidden = int(self.dropout), self.top

@@ -24,6 +24,7 @@ MORE = (
     Arrangement(24, pp=4, micro_batch=3),
     Arrangement(24, pp=2, micro_batch=3, schedule="interleaved", chunks=2),
     Arrangement(24, pp=4, micro_batch=3, schedule="zb-h1"),
+    Arrangement(24, pp=4, micro_batch=3, schedule="zb-h2"),
     Arrangement(24, pp=2, tp=2, micro_batch=3, schedule="interleaved", chunks=4, recompute="full", sequence=True),
 )
 

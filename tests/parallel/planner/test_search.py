@@ -44,7 +44,7 @@ def test_all_axes_schedules_and_kinds_of_recomputation_are_tried(plans):
     assert {(a.dp, a.pp, a.tp) for a in tried} == {
         (6, 1, 1), (3, 2, 1), (3, 1, 2), (2, 3, 1), (2, 1, 3), (1, 6, 1), (1, 1, 6), (1, 3, 2), (1, 2, 3)
     }  # fmt: skip
-    assert {a.schedule for a in tried} == {"1f1b", "interleaved", "zb-h1"}
+    assert {a.schedule for a in tried} == {"1f1b", "interleaved", "zb-h1", "zb-h2"}
     assert {a.recompute for a in tried} == {"none", "selective", "full"}
     assert {a.shard for a in tried} == {0, 1, 2, 3}
     assert len({str(a) + str(a.sequence) for a in tried}) == len(tried)
@@ -57,9 +57,9 @@ def test_no_order_of_the_axes_is_faster_than_the_one_that_is_listed(plans):
 
 
 def test_less_memory_never_makes_the_best_faster(plans):
-    tight = search(GPT, replace(SMALL, memory=0.2e9), 36)
+    tight = search(GPT, replace(SMALL, memory=0.14e9), 36)
     assert plans[0].seconds < tight[0].seconds
-    assert tight[0].seconds == min(each.seconds for each in tight if each.memory.total <= 0.2e9)
+    assert tight[0].seconds == min(each.seconds for each in tight if each.memory.total <= 0.14e9)
 
 
 def test_what_fits_nowhere_is_refused_with_what_is_missing():
@@ -88,11 +88,11 @@ def test_experts_are_shared_out():
 
 
 def test_three_sentences_name_what_takes_the_time_what_binds_and_what_would_help(plans):
-    tight = replace(SMALL, memory=0.2e9)
+    tight = replace(SMALL, memory=0.14e9)
     first, limit, gain = why(GPT, tight, search(GPT, tight, 18))
     assert "products of matrices" in first
     assert limit.startswith("Memory binds: ")
-    assert limit.endswith(" of 200 MB.")
+    assert limit.endswith(" of 140 MB.")
     assert "with twice the rate between nodes" in gain
     assert why(GPT, SMALL, plans)[1].startswith("Memory does not bind")
 

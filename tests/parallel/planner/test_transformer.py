@@ -9,6 +9,7 @@ import pytest
 from minidl import nn
 from minidl.parallel.planner import MACHINES, Arrangement, Transformer
 from minidl.parallel.planner.published import ROWS
+from minidl.parallel.planner.transformer import Product
 
 IDEAL = replace(MACHINES["a100x8"], efficiency=1.0, half=0.0, memory_rate=1e30, inside=1e30, between=1e30)
 IDEAL = replace(IDEAL, inside_latency=0.0, between_latency=0.0)
@@ -74,6 +75,15 @@ def test_an_ideal_machine_needs_the_models_flops_at_its_peak(tp, experts, top, e
     (passes,) = gpt.passes(arrangement, IDEAL)
     seconds = arrangement.micro_batches * passes.total * arrangement.world
     assert seconds * IDEAL.flops_per_s == pytest.approx(gpt.flops(6), rel=1e-9)
+
+
+def test_a_product_takes_the_longer_of_computing_and_moving_its_factors():
+    slow = replace(IDEAL, memory_rate=1e9)
+    product = Product(3, 70, 50, times=4)
+    moved = 2 * (3 * 70 + 70 * 50 + 3 * 50) * 4 / 0.8e9
+    assert product.forward(slow) == product.input(slow) == product.weight(slow) == pytest.approx(moved)
+    computed = pytest.approx(2 * 3 * 70 * 50 * 4 / IDEAL.flops_per_s)
+    assert product.forward(IDEAL) == product._replace(moved=False).forward(slow) == computed
 
 
 def test_full_recomputation_adds_the_forward_of_the_blocks_and_selective_that_of_attention():
