@@ -61,8 +61,8 @@ def limit(machine: Machine, plans: Sequence[Planned]) -> str:
             f"{bytes_text(faster.memory.total)} of {size}."
         )
     return (
-        f"Memory does not bind: the fullest accelerator holds {bytes_text(best.memory.total)} of {size}, and no plan that "
-        f"needs at most {FURTHEST} times as much is faster."
+        f"Memory does not bind: the fullest accelerator holds {bytes_text(best.memory.total)} of {size}, and no plan "
+        f"that needs at most {FURTHEST} times as much is faster."
     )
 
 
