@@ -112,6 +112,10 @@ class PlannedModel(Protocol):
         """Bytes of the activations of a micro-batch between two stages, whole."""
         ...
 
+    def tied(self, arrangement: Arrangement) -> float:
+        """Bytes of the gradient that the first and the last stage of the pipeline add up, on each shard."""
+        ...
+
     def flops(self, samples: int) -> float:
         """Of forward and backward of that number of samples, without recomputation."""
         ...

@@ -103,6 +103,10 @@ class CountedModel:
         inner = [chunk[-1].output for chunk in chunks if chunk[-1] is not self.rows[-1]]
         return arrangement.micro_batch * max(inner, default=0) / 2
 
+    def tied(self, arrangement: Arrangement) -> float:
+        """None: what stages share is counted in each of them."""
+        return 0.0
+
     def stages(self, arrangement: Arrangement) -> list[StageMemory]:
         """What a rank of each stage of the pipeline needs."""
         found, samples = [], arrangement.micro_batch

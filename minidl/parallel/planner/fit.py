@@ -23,7 +23,7 @@ def fit(rows: Sequence[Row] = FITTED) -> Machine:
 
     >>> machine = fit()
     >>> round(machine.efficiency, 4), round(machine.half, 1)
-    (0.7605, 129.3)
+    (0.761, 129.8)
     """
     constants = np.log([0.7, 100.0])
     for _ in range(ROUNDS):

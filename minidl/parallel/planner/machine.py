@@ -47,8 +47,8 @@ class Machine:
     inside_latency: float = 3e-6
     between_latency: float = 5e-6
     nodes: int = 1
-    efficiency: float = 0.7605
-    half: float = 129.3
+    efficiency: float = 0.761
+    half: float = 129.8
 
     def __post_init__(self) -> None:
         whole_number("Machine: accelerators", self.accelerators, at_least=1)

@@ -24,7 +24,7 @@ class StepTime:
     """The seconds of a step by what takes them, on the stage of the pipeline that takes longest.
 
     products, elementwise, tensor, experts  as in `costs.Seconds`, of all micro-batches
-    pipeline                                messages along "pp"
+    pipeline                                messages along "pp", and of weights that its ends share
     bubble                                  waiting for other stages
     data                                    messages along "dp" that nothing hides
     optimizer                               the update
@@ -86,7 +86,8 @@ def step_time(model: PlannedModel, arrangement: Arrangement, machine: Machine) -
     busy = passes.forward.plus(passes.again).plus(passes.input).plus(passes.weight)
     data, optimizer = _shared(model, arrangement, machine, passes.forward.total, passes.total - passes.forward.total)
     products, elementwise, tensor, experts = (m * each for each in busy)
-    return StepTime(products, elementwise, tensor, experts, m * 2 * message, bubble, data, optimizer)
+    pipeline = m * 2 * message + _tied(model, arrangement, machine)
+    return StepTime(products, elementwise, tensor, experts, pipeline, bubble, data, optimizer)
 
 
 def _message(model: PlannedModel, arrangement: Arrangement, machine: Machine) -> float:
@@ -104,6 +105,14 @@ def _message(model: PlannedModel, arrangement: Arrangement, machine: Machine) ->
         link = machine.link(arrangement.stride["tp"], t)
         seconds += formulas.all_gather(t, int(nbytes), *link, itemsize=1)
     return seconds * _crossings(arrangement)
+
+
+def _tied(model: PlannedModel, arrangement: Arrangement, machine: Machine) -> float:
+    """Seconds in which the first and the last stage add up the gradient of what they share."""
+    if arrangement.pp == 1:
+        return 0.0
+    link = machine.link(arrangement.stride["pp"], arrangement.pp)
+    return formulas.ring(2, int(model.tied(arrangement)), *link, gamma=0.0, itemsize=1)
 
 
 def _crossings(arrangement: Arrangement) -> int:

@@ -220,6 +220,10 @@ class Transformer:
         """Bytes between two stages, of all shards together."""
         return NUMBER * arrangement.micro_batch * self.context * self.width
 
+    def tied(self, arrangement: Arrangement) -> float:
+        """Bytes of the gradient of the embedding, whose weights are the head's."""
+        return NUMBER * self.vocabulary * self.width / arrangement.tp
+
     # ---- memory ----
 
     def stages(self, arrangement: Arrangement) -> list[StageMemory]:

@@ -82,6 +82,14 @@ def test_numbers_sent_along_dp_are_those_of_hybrid(shard, times):
     assert sent == {"dp": pytest.approx(times * 2 * GPT.parameters * 5 / 6)}
 
 
+def test_the_ends_of_a_pipeline_add_up_the_gradient_of_the_embedding():
+    few = replace(GPT, vocabulary=1)
+    times = [step_time(gpt, Arrangement(24, pp=8, tp=2), A100) for gpt in (GPT, few)]
+    alpha, beta = A100.link(2, 8)
+    tables = [cost.all_reduce("ring", 2, gpt.vocabulary * 1536, alpha, beta, itemsize=1) for gpt in (GPT, few)]
+    assert times[0].pipeline - times[1].pipeline == pytest.approx(tables[0] - tables[1], rel=1e-6)
+
+
 def test_interleaving_sends_more_along_pp():
     once = traffic(GPT, Arrangement(24, pp=4, tp=2))["pp"]
     assert once == 24 * 2 * (2 * 1024 * 1536) / 2
