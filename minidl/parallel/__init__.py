@@ -4,6 +4,7 @@ From top to bottom; a file imports only from lines below its own:
 
     comparison     runs a job by several strategies, on several networks, with several seeds
     folded         the time of a step on many ranks, of which those that behave alike are played once
+    planner        the fastest way to divide a model over a cluster, in closed form
     memory         what fills a node's memory: predicted from shapes, or measured on a run
     train          runs a job by a strategy on an engine
     launches       launches a run's ranks, again when nodes have died
@@ -30,7 +31,7 @@ From top to bottom; a file imports only from lines below its own:
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from minidl.parallel import experts, memory, pipeline, products, spatial, tensor
+from minidl.parallel import experts, memory, pipeline, planner, products, spatial, tensor
 from minidl.parallel.averaging import mixing
 from minidl.parallel.averaging.elastic_averaging import ElasticAveraging
 from minidl.parallel.averaging.ensemble import Ensemble
@@ -124,6 +125,7 @@ __all__ = [
     "mixing",
     "noise_scale",
     "pipeline",
+    "planner",
     "products",
     "report_card",
     "simulated_step",

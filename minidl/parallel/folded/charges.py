@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from minidl.amp import GradScaler
 from minidl.data.loader import Batch
 from minidl.kernels import Array, counting
 from minidl.kernels.counting import Work
@@ -129,6 +130,7 @@ class Charges:
             mesh={"pp": wire, "tp": tensors},
             comm=SimpleNamespace(mark=lambda label: self._recorder.charge()),
             replica=0,
+            scaler=GradScaler(enabled=False),
             begin_forward=lambda *args: None,
             mean_loss=partial(_loss, self._job.loss),
         )
