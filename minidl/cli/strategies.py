@@ -52,6 +52,8 @@ def parse(text: str) -> tuple[parallel.Strategy, dict[str, float]]:
         if name in typed.named and name not in own
     }
     given: dict[str, Any] = {}
+    if "replica" in own and "replica" in typed.named:
+        given["replica"], _ = parse(typed.named.pop("replica"))
     if issubclass(cls, parallel.Pipeline):
         if re.search(r"/|\.[A-Za-z]\w*['\"]?$", typed.named.get("schedule", "")):  # a file: no name is like this
             given["schedule"] = read_csv(typed.named.pop("schedule").strip("'\""))

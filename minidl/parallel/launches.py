@@ -97,7 +97,7 @@ def check_elastic(
         raise ValueError('elastic runs need an engine whose ranks outlive each other: MPI ends all; use on="processes"')
     if on_failure != "raise":
         raise ValueError('elastic runs go on when a node dies: leave out on_failure="continue"')
-    if plan.is_split and strategy.resumes_from != "checkpoint":
+    if plan.is_split and not strategy.servers and strategy.resumes_from != "checkpoint":
         raise ValueError(
             f"{name} splits the model, so the weights of a dead node are lost: leave out elastic, and resume from a "
             "checkpoint"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from math import ceil
@@ -248,23 +248,65 @@ class Pipeline(Strategy):
         """The mean loss of a micro-batch, of the last chunk's output."""
         return session.job.loss
 
+    def complete_gradients(self, session: Session) -> None:
+        """Sum gradients of which several ranks of the replica have terms; here there are none but tied ones."""
+
     def update(self, session: Session) -> None:
         """Update the weights of this rank's stages; the gradients are summed over the replicas."""
+        self.complete_gradients(session)
         session.update()
 
     def run(self, session: Session) -> None:
-        made, stage = self.made_schedule(), session.mesh.coordinates["pp"]
-        chunks = self.chunks(session.model)
-        units = {chunk: chunks[chunk] for chunk in made.chunks_of(stage)}
+        made = self.made_schedule()
+        units = self._units_of_rank(session, made)
         gradients = self.gradients(session, units)
         if isinstance(made, PipeDream):
             self._run_asynchronously(session, made, units, gradients)
             return
-        execution = self._execution(session, made, units, gradients)
+        compute = self._minibatch(session, made, units, gradients, partial(self.update, session))
         for batch in session.batches():
             session.zero_grad()
-            execution.run(dict(enumerate(micro_batches(batch, made.micro_batches))), list(made.actions(stage)))
+            compute(batch)
+
+    def backpropagation(self, session: Session) -> Callable[[Batch], None]:
+        made = self.made_schedule()
+        units = self._units_of_rank(session, made)
+        return self._minibatch(session, made, units, {}, partial(self.complete_gradients, session))
+
+    def check_as_replica(self, name: str) -> None:
+        if self.replicas is not None:
+            given = "dp" if self.setting_of_stages == "pp" else "replicas"
+            raise ValueError(
+                f"{name} is of one worker, and there are as many workers as the nodes suffice for: leave out "
+                f"{given}={self.replicas}"
+            )
+        if self.made_schedule().is_asynchronous:
+            raise ValueError(
+                f"{name}: the servers update all weights with a gradient at one moment, but with schedule='pipedream' "
+                "each stage updates its own at another: choose another schedule, such as 1f1b"
+            )
+
+    def _minibatch(
+        self,
+        session: Session,
+        made: Schedule,
+        units: dict[int, list[Stage]],
+        gradients: dict[int, GradientBuckets],
+        update: Callable[[], None],
+    ) -> Callable[[Batch], None]:
+        """The function that takes a minibatch through this rank's stages, and then calls `update`."""
+        execution = self._execution(session, made, units, gradients, update)
+        actions = list(made.actions(session.mesh.coordinates["pp"]))
+
+        def compute(batch: Batch) -> None:
+            execution.run(dict(enumerate(micro_batches(batch, made.micro_batches))), actions)
             execution.finish()
+
+        return compute
+
+    def _units_of_rank(self, session: Session, made: Schedule) -> dict[int, list[Stage]]:
+        chunks = self.chunks(session.model)
+        return {chunk: chunks[chunk] for chunk in made.chunks_of(session.mesh.coordinates["pp"])}
 
     def _run_asynchronously(
         self, session: Session, made: PipeDream, units: dict[int, list[Stage]], gradients: dict[int, GradientBuckets]
@@ -280,7 +322,7 @@ class Pipeline(Strategy):
                 epoch = replace(made, micro_batches=count)
                 entered = versions_at_entry(epoch) if self.weight_versions == "vertical_sync" else None
                 versions = WeightVersions(session.model, self.weight_versions != "latest", entered)
-                execution = self._execution(session, epoch, units, gradients, versions)
+                execution = self._execution(session, epoch, units, gradients, partial(self.update, session), versions)
                 actions = deque(epoch.actions(stage))
                 session.zero_grad()
             in_flight[session.step] = batch
@@ -301,9 +343,10 @@ class Pipeline(Strategy):
         made: Schedule,
         units: dict[int, list[Stage]],
         gradients: dict[int, GradientBuckets],
+        update: Callable[[], None],
         versions: WeightVersions | None = None,
     ) -> StageExecution:
-        loss, update, chunks = self.loss(session), partial(self.update, session), self.computing(session, units)
+        loss, chunks = self.loss(session), self.computing(session, units)
         recompute = self.recompute in (True, "full")  # "selective" has changed the model
         return StageExecution(session, made, chunks, gradients, loss, update, versions, recompute)
 
@@ -335,8 +378,8 @@ class Pipeline(Strategy):
 
     def predict(self, session: Session, x: Array) -> Tensor | None:
         made, pipeline = self.made_schedule(), session.mesh["pp"]
-        chunks, mine = self.chunks(session.model), made.chunks_of(pipeline.rank)
-        computing = self.computing(session, {chunk: chunks[chunk] for chunk in mine})
+        mine = self._units_of_rank(session, made)
+        computing = self.computing(session, mine)
         output: Any = x if len(x) else None  # without samples nothing is sent
         with computing.visiting([(chunk, False) for chunk in mine]):
             for chunk in range(made.chunks):

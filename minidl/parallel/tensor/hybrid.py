@@ -203,6 +203,14 @@ class Hybrid(Pipeline):
             if self.sequence and self.layout is None:  # a GPT, whose samples are rows of positions
                 self._check_positions(job)
 
+    def check_as_replica(self, name: str) -> None:
+        super().check_as_replica(name)
+        if self.shard is not None:
+            raise ValueError(
+                f"{name}: the servers keep the state of the optimizer and hand out whole weights, so workers have "
+                f"nothing to share out: leave out shard={self.shard}"
+            )
+
     def _check_sharing(self, plan: ParallelPlan) -> None:
         if plan.dp == 1:
             raise ValueError(
@@ -356,9 +364,9 @@ class Hybrid(Pipeline):
             return partial(vocabulary_cross_entropy, comm=session.mesh["tp"])
         return session.job.loss
 
-    def update(self, session: Session) -> None:
-        """Update; first sum the gradients of which each rank has a term: with slices, of unsharded parameters; with
-        `spatial`, of the parameters that work on tiles."""
+    def complete_gradients(self, session: Session) -> None:
+        """Sum the gradients of which each rank has a term: with slices, of unsharded parameters; with `spatial`, of the
+        parameters that work on tiles."""
         if (self.sequence or self.sample_slices) and self.tp > 1:
             own = [p for p in session.partition.trained if p.grad is not None]
             whole = [p for p in own if (p.shard.of if isinstance(p.shard, FlatShard) else p.shard) is None]
@@ -367,7 +375,6 @@ class Hybrid(Pipeline):
             slices, tiled = session.partition.slices, tiled_parameters(session.model, self._division)
             own = [p if slices is None else slices[p] for p in tiled]
             self._sum_gradients([p for p in own if p.grad is not None], session.mesh["spatial"])
-        super().update(session)
 
     def _sum_gradients(self, parameters: list[Parameter], comm: Communicator) -> None:
         if parameters:
