@@ -104,7 +104,7 @@ def check_elastic(
         )
     if not strategy.resumes_from:
         hint = 'on_failure="continue" lets the other workers finish' if strategy.servers else "use Synchronous()"
-        raise ValueError(f"{name} cannot go on with other nodes when one dies: {hint}")
+        raise ValueError(f"elastic: {name} cannot go on with other nodes when one dies: {hint}")
     if elastic.min_nodes > nodes:
         raise ValueError(f"Elastic: min_nodes={elastic.min_nodes}, but the run begins with {nodes} nodes")
     return elastic

@@ -110,7 +110,7 @@ def test_a_plan_splits_the_workers_of_a_strategy_with_servers():
     refuses(
         "train --model mlp --on simulation",
         {
-            "--strategy gossip --plan pp=2": "both say how to train: give one of them. Only the workers of a strategy",
+            "--strategy gossip --plan pp=2": "both say how to train: give one of them, or a strategy with servers",
             "--strategy hybrid:pp=2 --plan dp=2": "both say how to train",
             "--strategy downpour:replica=hybrid(pp=2) --plan tp=2": "both say how to train",
             "--strategy downpour --plan pp=2,shard=1": "leave out shard=1",

@@ -232,8 +232,8 @@ def _with_replica(plan: str, text: str, of_worker: Mapping[str, str]) -> str:
     known = components.settings(components.find("strategy", typed.name, strategies.STRATEGIES))
     if "stages" in known or "dp" in known or (of_worker and ("replica" not in known or "replica" in typed.named)):
         raise ValueError(
-            f"--plan {plan} and --strategy {text} both say how to train: give one of them. Only the workers "
-            "of a strategy with servers can be split by a plan, such as those of parameter_server"
+            f"--plan {plan} and --strategy {text} both say how to train: give one of them, or a strategy "
+            "with servers, whose workers a plan can split, such as parameter_server"
         )
     replica = ",".join(f"{name}={value}" for name, value in of_worker.items())
     settings = [*typed.values, *(f"{name}={value}" for name, value in typed.named.items())]

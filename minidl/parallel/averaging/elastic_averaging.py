@@ -41,7 +41,7 @@ class ElasticAveraging(OfReplicas):
                    momentum v is added to the step; default 0: none. Instead, the optimizer may have momentum
         algorithm  all-reduce of the synchronous variant, as in `comm.all_reduce`
         overlap    True: the all-reduce of the synchronous variant overlaps the gradient (Sync EASGD 3); default False
-        replica    as for ParameterServer, with a server
+        replica    as for ParameterServer; with variant="synchronous", on one rank
 
     The centre is the model that is evaluated.
     Conserved: a pull moves weight from worker to centre, so centre + sum(x_i) changes by gradients only.
@@ -96,7 +96,7 @@ class ElasticAveraging(OfReplicas):
         super().check(job, nodes)
         plan = self.plan(job, nodes)
         if not self.servers:
-            self.check_no_replica("ElasticAveraging(variant='synchronous')")
+            self.check_one_rank("ElasticAveraging(variant='synchronous')", job, nodes)
         samples = job.smallest_batch * (plan.dp if self.servers else 1)
         steps = ceil(job.epochs * len(job.build_data().train) / samples)  # of a worker, at most
         if self.period >= steps > 1:

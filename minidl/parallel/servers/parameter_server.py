@@ -298,7 +298,7 @@ class LockedParameterServer(ParameterServer):
     def check(self, job: Job, nodes: int) -> None:
         super().check(job, nodes)
         # A rank that dies after only one server got its request would hold the lock for ever
-        self.check_no_replica("LockedParameterServer")
+        self.check_one_rank("LockedParameterServer", job, nodes)
 
 
 class Clocks:

@@ -13,6 +13,7 @@ from minidl.data.loader import Batch
 from minidl.nn import Module
 from minidl.parallel.job import Job
 from minidl.parallel.plan import ParallelPlan
+from minidl.parallel.run.partition import IN_REPLICA
 from minidl.parallel.run.session import Session
 from minidl.parallel.strategy import Strategy, check_strategy
 
@@ -56,10 +57,13 @@ class OfReplicas(Strategy):
             return self
         return replace(self, replica=self.replica.prepared(job, self.plan(job, nodes).ranks_of_replica))
 
-    def check_no_replica(self, name: str) -> None:
-        """Raise ValueError if there is a `replica`, where each worker must be one rank with the whole model."""
-        if self.replica is not None:
+    def check_one_rank(self, name: str, job: Job, nodes: int) -> None:
+        """Raise ValueError if a worker is several ranks, where each must be one rank with the whole model."""
+        plan = self.plan(job, nodes)
+        if plan.is_split:
+            extents = ((axis, getattr(plan, axis)) for axis in IN_REPLICA)
             raise ValueError(
-                f"{name}: a worker must be one rank with the whole model, without "
-                f"replica={type(self.replica).__name__}(...): leave out replica, or use ParameterServer"
+                f"{name}: a worker must be one rank with the whole model, but its replica with "
+                f"{' and '.join(f'{axis}={extent}' for axis, extent in extents if extent > 1)} is "
+                f"{plan.ranks_of_replica} ranks: leave out replica, or use ParameterServer"
             )
