@@ -7,11 +7,13 @@ What a cell says is said by the library: a pair is refused by its sentence, or i
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cache
 from itertools import combinations
 from pathlib import Path
+from string import ascii_lowercase
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -87,11 +89,11 @@ DEFAULTS = {name: one.default for name, one in inspect.signature(train_command).
 class Unstarted:
     """An engine for what is refused before any rank starts: it starts none."""
 
-    class Reached(Exception):
-        """All that is checked before the ranks start has been."""
+    class StartError(Exception):
+        """A rank is to start: nothing was refused."""
 
     def run(self, *_: Any) -> Any:
-        raise self.Reached
+        raise self.StartError
 
 
 @cache
@@ -138,33 +140,67 @@ def refusal(ways: list[Way], engine: Any = None) -> str:
     """The sentence by which these ways together are refused; "" if they are not."""
     try:
         attempt(ways, engine)
-    except Unstarted.Reached:
+    except Unstarted.StartError:
         return ""
     except ValueError as error:
         return str(error)
     return ""
 
 
-def pairs() -> Iterator[tuple[Way, Way]]:
-    """All pairs of ways that are not two values of one setting."""
-    for first, second in combinations(WAYS, 2):
-        one, other = ({**way.plan, **way.others} for way in (first, second))
-        if all(one[name] == other[name] for name in one.keys() & other.keys()):
-            yield first, second
+def pairs() -> Iterator[tuple[int, int]]:
+    """The numbers, from 1, of all pairs of ways that are not two values of one setting."""
+    for one, other in combinations(range(1, len(WAYS) + 1), 2):
+        mine, theirs = ({**WAYS[number - 1].plan, **WAYS[number - 1].others} for number in (one, other))
+        if all(mine[name] == theirs[name] for name in mine.keys() & theirs.keys()):
+            yield one, other
 
+
+def refusals(engine: Any = None) -> dict[tuple[int, int], str]:
+    """The sentence of each pair that is refused, by the numbers of its ways."""
+    said = {(one, other): refusal([WAYS[one - 1], WAYS[other - 1]], engine) for one, other in pairs()}
+    return {pair: sentence for pair, sentence in said.items() if sentence}
+
+
+def page(refused: Mapping[tuple[int, int], str]) -> str:
+    """The page that says so."""
+    reasons: dict[str, str] = {}  # the first sentence of each reason, by what the sentences have in common
+    letters, tried = dict[tuple[int, int], str](), list(pairs())
+    for pair, sentence in refused.items():
+        common = _DIFFERENT.sub("", sentence)
+        reasons.setdefault(common, sentence)
+        letters[pair] = ascii_lowercase[list(reasons).index(common)]
+    last = len(WAYS)
+    table = [["", "", *map(str, range(1, last))], ["---"] * (last + 1)]
+    for row, way in enumerate(WAYS, start=1):
+        cells = (letters.get(pair, "yes") if (pair := (column, row)) in tried else "" for column in range(1, last))
+        table.append([str(row), f"`{way.typed}`", *cells])
+    return TEXT.format(
+        table="\n".join(f"| {' | '.join(cells)} |" for cells in table),
+        reasons="\n".join(
+            f"- **{letter}** {said}" for letter, said in zip(ascii_lowercase, reasons.values(), strict=False)
+        ),
+    )
+
+
+_DIFFERENT = re.compile(r"--plan \S+ and --strategy \S+|\b[A-Z]\w+(?= cannot|:| update)|\w+=\d( is \d ranks)?")
+"""What differs in the sentences of pairs that are refused for one reason."""
+
+TEXT = """# Which ways to share work go together
+
+`minidl train` shares the work of training by a `--plan`, by a `--strategy`, by both, in 16 bits (`--precision`),
+and with `--elastic`. Two of these ways are one run if the table says yes; a letter says why not, and an empty cell
+that they are values of one setting. Strategies have two workers here (`dp=2`). A plan with a strategy that has
+servers splits each worker, as in DistBelief: `--strategy parameter_server --plan dp=2,pp=2`, or
+`ParameterServer(replica=Hybrid(pp=2))` in a program.
+
+{table}
+
+Every pair was tried on a tiny job, an MLP, LeNet or GPT: it has trained in a simulation, or it was refused before any
+rank started. `python -m benchmarks.pairs` tries them again and writes this page. A sentence is that of the first pair
+with its letter:
+
+{reasons}
+"""
 
 if __name__ == "__main__":
-    import sys, time
-    from collections import Counter
-    run = sys.argv[1:] == ["run"]
-    t=time.time(); n=0
-    for w in WAYS:
-        print("ALONE", w.typed, refusal([w], None if run else Unstarted()))
-    for a, b in pairs():
-        n+=1
-        try:
-            r = refusal([a, b], None if run else Unstarted())
-        except Exception as e:
-            r = f"!!! {type(e).__name__} {str(e)[:600]}"
-        if r: print(a.typed, "x", b.typed, ":", r)
-    print(n, time.time()-t)
+    PAGE.write_text(page(refusals()), encoding="utf-8")

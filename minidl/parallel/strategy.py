@@ -74,6 +74,7 @@ class Strategy:
         The strategy sums the gradients of several replicas, over `session.mesh["dp"]`, before the update; one whose
         share of the last minibatch is empty has none (`grad` is None), and must join in all the same. Ranks along "tp"
         that hold the same parameter must have the same gradient, which nothing verifies; shards are `Parameter.shard`.
+        If it defines `backpropagation`, its replicas can also be the workers of a strategy with servers.
         `session.comm.mark("forward")` and `("backward")` name what is computed in the trace and in `report.timeline`.
 
     Attributes

@@ -66,8 +66,8 @@ def train(
             "divided by two nodes each, on eight nodes; spatial=2x2 divides images into tiles. With the settings of "
             "the strategy hybrid: micro_batches=8, schedule=gpipe or schedule=FILE.csv, shard=3 (replicas share out "
             "weights, gradients and optimizer state; 2: not weights; 1: the state alone), "
-            "'layout={fc1: column_linear, fc2: row_linear}' and so on. With --strategy parameter_server, or another with "
-            "servers, each replica is a worker."
+            "'layout={fc1: column_linear, fc2: row_linear}' and so on. With --strategy parameter_server, or another "
+            "with servers, each replica is a worker."
         ),
     ] = None,
     on: On = "processes",

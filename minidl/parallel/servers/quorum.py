@@ -58,8 +58,8 @@ class Quorum(OfReplicas):
         workers = self.plan(job, nodes).dp
         if not 1 <= self.needed(workers) <= workers:
             raise ValueError(
-                f"{type(self).__name__} with {workers} workers: an update would wait for {self.needed(workers)} gradients, but it must "
-                f"wait for 1 to {workers}: change the number of nodes or the setting"
+                f"{type(self).__name__} with {workers} workers: an update would wait for {self.needed(workers)} "
+                f"gradients, but it must wait for 1 to {workers}: change the number of nodes or the setting"
             )
 
     def run(self, session: Session) -> None:

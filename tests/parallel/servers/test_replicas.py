@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from minidl import cluster, nn, optim, parallel
+from minidl import cluster, nn, parallel
 from minidl.data import Dataset, Splits
 from minidl.nn import models
 from minidl.parallel import (

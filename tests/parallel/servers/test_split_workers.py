@@ -127,7 +127,7 @@ def test_a_quorum_goes_on_without_the_worker_that_has_lost_a_rank():
     ids=str,
 )
 def test_where_a_worker_must_be_one_rank_a_split_is_refused(strategy):
-    with pytest.raises(ValueError, match="a worker must be one rank .* replica with pp=2 is 2 ranks: leave out replica"):
+    with pytest.raises(ValueError, match=r"a worker must be one rank .* with pp=2 is 2 ranks: leave out replica"):
         parallel.train(job(), in_two_stages(strategy), 4, "simulation")
 
 
