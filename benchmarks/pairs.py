@@ -29,6 +29,8 @@ from minidl.data.pairs import minibatch
 PAGE = Path(__file__).resolve().parent.parent / "minidl" / "which_go_together.md"
 
 MLP, LENET, GPT = "mlp", "lenet", "gpt:layers=2,heads=2,width=8,context=8"
+EXPERTS = f"{GPT},experts=2"
+ALL = MLP, LENET, GPT, EXPERTS
 SAMPLES, BATCH_SIZE = 28, 12  # a last minibatch of 4
 
 
@@ -44,12 +46,12 @@ class Way(NamedTuple):
     typed: str
     plan: Mapping[str, str] = {}
     others: Mapping[str, Any] = {}
-    models: tuple[str, ...] = (MLP, LENET, GPT)
+    models: tuple[str, ...] = ALL
 
 
 def _plan(typed: str, *models: str, **other: str) -> Way:
     plan = dict(setting.split("=") for setting in typed.split(",")) | other
-    return Way(typed, plan=plan, models=models or (MLP, LENET, GPT))
+    return Way(typed, plan=plan, models=models or ALL)
 
 
 def _strategy(text: str, **others: Any) -> Way:
@@ -61,16 +63,16 @@ WAYS = [
     _plan("dp=2"),
     _plan("pp=2", schedule="1f1b", micro_batches="2"),
     _plan("schedule=zb-h1", **STAGED),
-    _plan("schedule=interleaved", LENET, GPT, **STAGED),
+    _plan("schedule=interleaved", LENET, GPT, EXPERTS, **STAGED),
     _plan("schedule=pipedream", pp="2"),
     _plan("tp=2"),
-    _plan("sequence=true", GPT, tp="2"),
+    _plan("sequence=true", GPT, EXPERTS, tp="2"),
     _plan("sample_slices=true", LENET, tp="2"),
     _plan("spatial=2", LENET),
-    *([_plan("ep=2", f"{GPT},experts=2")] if "ep" in components.settings(parallel.Hybrid) else []),
+    *([_plan("ep=2", EXPERTS)] if "ep" in components.settings(parallel.Hybrid) else []),
     *(_plan(f"shard={stage}", dp="2") for stage in (1, 3)),
     _plan("recompute=full"),
-    _plan("recompute=selective", GPT),
+    _plan("recompute=selective", GPT, EXPERTS),
     Way("bfloat16", others={"precision": "bfloat16"}),
     Way("float16", others={"precision": "float16"}),
     _strategy("synchronous:compressor=ef(top_k(0.1))"),

@@ -229,8 +229,9 @@ def with_plan(plan: str, options: Mapping[str, Any], asked: Collection[str]) -> 
 def _with_replica(plan: str, text: str, of_worker: Mapping[str, str]) -> str:
     """The strategy that was typed, with workers that the settings of a plan split; as it is if there are none."""
     typed = components.parse("strategy", text)
-    known = components.settings(components.find("strategy", typed.name, strategies.STRATEGIES))
-    if "stages" in known or "dp" in known or (of_worker and ("replica" not in known or "replica" in typed.named)):
+    cls = components.find("strategy", typed.name, strategies.STRATEGIES)
+    may_split = "replica" in components.settings(cls) and "replica" not in typed.named
+    if issubclass(cls, parallel.Pipeline) or (of_worker and not may_split):
         raise ValueError(
             f"--plan {plan} and --strategy {text} both say how to train: give one of them, or a strategy "
             "with servers, whose workers a plan can split, such as parameter_server"
