@@ -24,6 +24,9 @@ From top to bottom; a file imports only from lines below its own:
     mean_loss      what a mean loss counts: padding, class weights
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from minidl.parallel import memory, pipeline, products, spatial, tensor
 from minidl.parallel.averaging import mixing
 from minidl.parallel.averaging.elastic_averaging import ElasticAveraging
@@ -66,6 +69,9 @@ from minidl.parallel.strategy import Strategy
 from minidl.parallel.tensor.hybrid import Hybrid
 from minidl.parallel.train import train
 
+if TYPE_CHECKING:
+    from minidl.parallel import convolution_grids
+
 __all__ = [
     "BackupWorkers",
     "Checkpoint",
@@ -105,6 +111,7 @@ __all__ = [
     "Synchronous",
     "TensorBoard",
     "compare",
+    "convolution_grids",
     "learning_speed",
     "memory",
     "micro_batches",
@@ -117,3 +124,12 @@ __all__ = [
     "tensor",
     "train",
 ]
+
+
+if not TYPE_CHECKING:  # a type checker would accept every wrong name
+
+    def __getattr__(name: str) -> Any:
+        """Return `convolution_grids`, which imports the simulation, at the first request."""
+        if name != "convolution_grids":
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
+        return import_module(f"{__name__}.{name}")

@@ -18,7 +18,7 @@ from minidl.nn.linear import Linear
 from minidl.nn.models.imagenet import units
 from minidl.nn.module import Module
 from minidl.nn.normalization import BatchNorm2d
-from minidl.nn.pooling import MaxPool2d
+from minidl.nn.pooling import AdaptiveAvgPool2d, MaxPool2d
 from minidl.nn.stages import Stage, run_stages
 from minidl.tensor import Tensor
 
@@ -142,6 +142,7 @@ class ResNet(Module):
             features = out * block.expansion
             stage += [block(features, out, width=width) for _ in range(blocks[i] - 1)]
             setattr(self, name, Sequential(*stage))
+        self.avgpool = AdaptiveAvgPool2d(1)
         self.fc = Linear(features, num_classes if num_classes is not None else 1000 if self.for_imagenet else 10)
         for module in self.modules():
             if isinstance(module, Conv2d):
@@ -159,7 +160,7 @@ class ResNet(Module):
         return [
             Stage(self._stem, self.conv1, self.bn1, self.maxpool),
             *[Stage(block, block) for block in blocks],
-            Stage(lambda maps: self.fc(maps.mean(axis=(2, 3))), self.fc),
+            Stage(lambda maps: self.fc(self.avgpool(maps).flatten(1)), self.avgpool, self.fc),
         ]
 
     def _stem(self, x: Any) -> Tensor:

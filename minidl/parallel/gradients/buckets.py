@@ -38,6 +38,8 @@ class GradientBuckets:
         bucket_mb   greatest size of a bucket of several gradients, in megabytes (1e6 bytes)
         algorithm   all-reduce, as in `comm.all_reduce`
         overlap     whether messages travel during backward
+        alike       further parameters, which backward completes first, and a communicator that sums their gradients: of
+                    some ranks of comm, where the others have the same gradients
 
     A missing gradient counts as zero if another rank has one. If no rank has one, the parameter stays without one,
     and the optimizer skips it, as on one node.
@@ -53,9 +55,14 @@ class GradientBuckets:
         bucket_mb: float,
         algorithm: AllReduceAlgorithm,
         overlap: bool = True,
+        alike: tuple[Sequence[Tensor], Communicator] | None = None,
     ) -> None:
         self.comm, self.algorithm, self.overlap = comm, algorithm, overlap
-        self.buckets = fill([parameter for parameter in parameters if parameter.requires_grad], bucket_mb * 1e6)
+        self.buckets: list[list[Tensor]] = []
+        self._comms: list[Communicator] = []  # of each bucket
+        for group, ranks in (*([alike] if alike else []), (parameters, comm)):
+            self.buckets += fill([parameter for parameter in group if parameter.requires_grad], bucket_mb * 1e6)
+            self._comms += [ranks] * (len(self.buckets) - len(self._comms))
         self._order = InBackwardOrder(self.buckets, self._reduce)
         self._used: list[bool] = []  # for each parameter of the buckets so far: has this rank a gradient
         self._sums: list[Array] = []  # for each bucket so far: its gradients, being added up
@@ -99,7 +106,7 @@ class GradientBuckets:
                 work.wait()
         label = f"bucket {i}"  # ranks may begin it from different lines
         is_hidden = self.overlap and not is_last  # the last one begins when backward is done
-        work = self.comm.all_reduce(total, algorithm=self.algorithm, async_op=is_hidden, label=label)
+        work = self._comms[i].all_reduce(total, algorithm=self.algorithm, async_op=is_hidden, label=label)
         self._sums.append(total)
         if is_hidden:
             self._in_flight.append(work)

@@ -248,12 +248,15 @@ class Pipeline(Strategy):
         """The mean loss of a micro-batch, of the last chunk's output."""
         return session.job.loss
 
-    def complete_gradients(self, session: Session) -> None:
-        """Sum gradients of which several ranks of the replica have terms; here there are none but tied ones."""
+    def complete_gradients(self, session: Session, summed_along: Sequence[str]) -> None:
+        """Sum gradients of which several ranks of the replica have terms; here there are none but tied ones.
+
+        summed_along: axes of the mesh along which backward has summed them already.
+        """
 
     def update(self, session: Session) -> None:
         """Update the weights of this rank's stages; the gradients are summed over the replicas."""
-        self.complete_gradients(session)
+        self.complete_gradients(session, self.summed_along)
         session.update()
 
     def run(self, session: Session) -> None:
@@ -271,7 +274,7 @@ class Pipeline(Strategy):
     def backpropagation(self, session: Session) -> Callable[[Batch], None]:
         made = self.made_schedule()
         units = self._units_of_rank(session, made)
-        return self._minibatch(session, made, units, {}, partial(self.complete_gradients, session))
+        return self._minibatch(session, made, units, {}, partial(self.complete_gradients, session, ()))
 
     def check_as_replica(self, name: str) -> None:
         if self.replicas is not None:
@@ -355,21 +358,27 @@ class Pipeline(Strategy):
         return Chunks(units, [0, *self.cuts])
 
     def gradients(self, session: Session, units: dict[int, list[Stage]]) -> dict[int, GradientBuckets]:
-        """The sums over the replicas, of each chunk by itself: its last backward may overlap with their all-reduce.
+        """The sums of each chunk by itself: its last backward may overlap with their all-reduce.
 
         A parameter of several chunks of this rank is summed with the last of them.
         """
-        if session.replicas == 1:
+        ranks = session.mesh[self.summed_along]
+        if ranks.size == 1:
             return {}
         buckets = {}
         for chunk, parameters in completed_with(units).items():
-            comm = session.mesh["dp"].split(0)  # its own messages, for chunks may be summed at the same time
+            comm = ranks.split(0)  # its own messages, for chunks may be summed at the same time
             assert comm is not None
             buckets[chunk] = self.buckets(session, parameters, comm)
         return buckets
 
+    @property
+    def summed_along(self) -> tuple[str, ...]:
+        """The axes along which gradients are summed during backward."""
+        return ("dp",)
+
     def buckets(self, session: Session, parameters: list[Parameter], comm: Communicator) -> GradientBuckets:
-        """What sums the gradients of these parameters over the replicas."""
+        """What sums the gradients of these parameters along these axes."""
         return GradientBuckets(parameters, comm, self.bucket_mb, self.algorithm, self.overlaps(comm))
 
     def overlaps(self, comm: Communicator) -> bool:

@@ -36,7 +36,7 @@ from minidl.nn import (
 from minidl.nn.counts import without_contents
 from minidl.nn.stages import shared_modules
 from minidl.parallel.data_parallel.synchronized_batch_norm import SynchronizedBatchNorm
-from minidl.parallel.spatial.halo import gathered
+from minidl.parallel.spatial.halo import gathered, mean_of_tiles
 from minidl.parallel.spatial.layers import Pooling, SpatialConv2d, SpatialDropout, SpatialPool2d, pooled, sliding
 from minidl.parallel.spatial.tiles import Tile, reach_of
 from minidl.tensor import Tensor
@@ -56,12 +56,14 @@ class Division(NamedTuple):
     stages   the first stages of the model, which work on tiles; the others work on whole maps, alike on every rank
     layers   the layers of these stages that are replaced, with the height and width of the whole images they read
     sizes    height and width of each of the maps that are gathered after these stages
+    pools    whether the next stage reads their means alone (global average pooling), which are summed instead
     """
 
     grid: Size
     stages: int
     layers: dict[str, Size]
     sizes: list[Size]
+    pools: bool
 
 
 def grid_of(name: str, given: object) -> Size:
@@ -106,14 +108,17 @@ def division_of(model: Module, shape: tuple[int, ...], grid: Size) -> Division:
     dtype = next((parameter.dtype for parameter in model.parameters()), np.float32)
     x: Any = Tensor(shapes.empty((1, *shape), dtype))
     layers: dict[Module, Size] = {}
-    count, sizes = 0, [(shape[1], shape[2])]
-    with without_contents(model), _noted(model) as (calls, computed):
+    count, sizes, pools = 0, [(shape[1], shape[2])], False
+    with without_contents(model), _noted(model) as (calls, own_code):
         for unit in units:
             calls.clear()
-            computed.clear()
+            own_code.begin(x)
+            pools = False
             try:
                 x = unit(x)
-                layers, sizes = _divided(unit, calls, computed, layers, sizes, x, names, grid)
+                if own_code.reads == [True]:
+                    pools = type(calls[0][0]) is AdaptiveAvgPool2d and calls[0][2][2:] == (1, 1)
+                layers, sizes = _divided(unit, calls, own_code.shapes, layers, sizes, x, names, grid)
             except (ValueError, RuntimeError) as error:  # RuntimeError: it reads numbers, which the pass lacks
                 if count == 0:
                     raise ValueError(f"{kind} cannot be divided by {grid[0]} x {grid[1]} ranks: {error}") from error
@@ -124,7 +129,7 @@ def division_of(model: Module, shape: tuple[int, ...], grid: Size) -> Division:
     if both or tied:
         what = names[next(iter(both))] if both else next(name for name, p in model.named_parameters() if p in tied)
         raise ValueError(f"{kind} cannot be divided by pixels: {what} is used on tiles and again on whole maps")
-    return Division(grid, count, {names[layer]: size for layer, size in layers.items()}, sizes)
+    return Division(grid, count, {names[layer]: size for layer, size in layers.items()}, sizes, pools)
 
 
 def synchronized(layer: Any, tile: Tile, size: Size) -> SynchronizedBatchNorm:
@@ -153,7 +158,7 @@ def divide(
 
     The weights keep their names and stay whole. The gradients of `tiled_parameters` are this rank's terms of a sum over
     the ranks of the grid; those of the other parameters are the same on every rank. `stages()` then begins with tiles,
-    and gathers the maps where the division ends.
+    and gathers the maps, or sums up their means, where the division ends.
     """
 
     def rule(name: str, module: Module) -> Module | None:
@@ -181,10 +186,12 @@ def tiled_parameters(model: Module, division: Division) -> list[Parameter]:
 
 
 def _with_gathering(model: Module, tile: Tile, division: Division) -> list[Stage]:
-    """The stages of the model, with the maps gathered before the first one that needs them whole, or at the end."""
+    """The stages of the model; maps, or their means, are gathered before the first that needs them, or at the end."""
     units = type(model).stages(model)
 
     def whole(maps: Any) -> Any:
+        if division.pools:
+            return mean_of_tiles(maps, tile, division.sizes[0])  # an image of a pixel is its own mean
         if isinstance(maps, tuple):
             return tuple(gathered(each, tile, size) for each, size in zip(maps, division.sizes, strict=True))
         return gathered(maps, tile, division.sizes[0])
@@ -243,21 +250,31 @@ def _divided(
 
 
 class _OwnCode(Counter):
-    """Notes the shapes that the model's own code computes, outside of its layers."""
+    """Notes the shapes that the model's own code computes, outside of its layers.
+
+    Also, for each operation of a stage that reads its argument, whether a layer does it: `reads`.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self.shapes: list[tuple[int, ...]] = []
+        self.reads: list[bool] = []
         self.within_layers = 0
 
+    def begin(self, x: Any) -> None:
+        """The next stage begins, with that argument."""
+        self._argument = getattr(x, "data", None)
+        self.shapes, self.reads = [], []
+
     def operation(self, out: Any, inputs: Sequence[Any], moves: bool, made_at: int) -> None:
+        self.reads += [self.within_layers > 0 for each in inputs if each is self._argument]
         if not self.within_layers:
             self.shapes.append(out.shape)
 
 
 @contextmanager
-def _noted(model: Module) -> Iterator[tuple[list[Call], list[tuple[int, ...]]]]:
-    """Within the block, the modules' calls when they return, and the shapes that the model's own code computes."""
+def _noted(model: Module) -> Iterator[tuple[list[Call], _OwnCode]]:
+    """Within the block, the modules' calls when they return, and what the model's own code does."""
     calls, own_code = list[Call](), _OwnCode()
 
     def call(module: Module, forward: Any, *args: Any, **options: Any) -> Any:
@@ -274,7 +291,7 @@ def _noted(model: Module) -> Iterator[tuple[list[Call], list[tuple[int, ...]]]]:
     token = counting.active.set(own_code)
     counting.in_use.set(None)
     try:
-        yield calls, own_code.shapes
+        yield calls, own_code
     finally:
         counting.active.reset(token)
         counting.in_use.set(None)

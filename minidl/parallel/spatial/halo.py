@@ -11,6 +11,7 @@ References
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -145,6 +146,18 @@ def gathered(x: Tensor, tile: Tile, size: tuple[int, int]) -> Tensor:
     if whole.shape[2:] != size:
         raise ValueError(f"the tiles of {tile.grid} ranks are images of {whole.shape[2:]} together, not of {size}")
     return record(whole, (x,), lambda g, needs: (tile.cut(g).copy(),))
+
+
+def mean_of_tiles(x: Tensor, tile: Tile, size: tuple[int, int]) -> Tensor:
+    """The means (n, c, 1, 1) of the whole images of that size, on every rank, from the ranks' tiles x.
+
+    The gradient must be the same on every rank, as for `gathered`. Messages: an all-reduce of n c numbers in forward,
+    none in backward.
+    """
+    share = x.mean(axis=(2, 3), keepdims=True) * (prod(x.shape[2:]) / prod(size))
+    mine = kernels.to_numpy(share.data).astype(np.result_type(share.dtype, np.float32))  # a copy: the sum replaces it
+    total = kernels.array_module(share.data).asarray(tile.comm.all_reduce(mine), share.dtype)
+    return record(total, (share,), lambda g, needs: (g,))
 
 
 def _ordered(direction: int, along: Pixels, across: Pixels) -> tuple[Pixels, Pixels]:

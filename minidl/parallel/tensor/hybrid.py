@@ -75,9 +75,11 @@ class Hybrid(Pipeline):
     """`dp` replicas of a pipeline of `pp` stages, each of which `tp` nodes, or `spatial` ones, compute together.
 
         along "tp"  every layer is sharded: two all-reduces per layer
-        along "spatial"  each node has a tile of every image: neighbours exchange halos; an all-reduce of gradients
+        along "spatial"  each node has a tile of every image: neighbours exchange halos
         along "pp"  activations and their gradients pass between stages, micro-batch by micro-batch
-        along "dp"  gradients are all-reduced, once per minibatch; or, with `shard`, reduce-scattered
+        along "dp"  gradients are all-reduced, once per minibatch; or, with `shard`, reduce-scattered. Those of layers
+                    on tiles are summed along "spatial" in the same all-reduce, but with `shard` or algorithm="ordered"
+                    in another one, after backward
 
     Parameters
         dp        replicas, which share each minibatch; default: as many as the nodes suffice for
@@ -86,8 +88,10 @@ class Hybrid(Pipeline):
         spatial   tiles into which the pixels of every image are divided: a number of slabs of rows, or rows x columns,
                   such as (2, 4) or "2x4". Convolutions, poolings, batch norms and dropout work on tiles; before the
                   first stage that cannot, such as a linear layer or maps of fewer pixels than nodes, the maps are
-                  gathered, and from there on each node computes the same. A node reads its tile of the samples only.
-                  With tp too, convolutions are divided by both; LeNet's and ResNet's are, for instance
+                  gathered, and from there on each node computes the same. If that stage begins with
+                  `nn.AdaptiveAvgPool2d(1)`, as ResNet's, the sums of the tiles are added up instead: a number for each
+                  channel. A node reads its tile of the samples only. With tp too, convolutions are divided by both;
+                  LeNet's and ResNet's are, for instance
         layout    how each layer is sharded: `{name: ColumnLinear, ...}`, default: the model's. `split_layers` says
                   what to do with widths that are not a multiple of tp. A Dropout or batch norm of sharded features or
                   channels, between a Column layer and its Row layer, becomes a ShardedDropout or ShardedBatchNorm; a
@@ -352,26 +356,37 @@ class Hybrid(Pipeline):
                 shares.units.completed |= {chunk: cast(ScatteredGradients, g).completed for chunk, g in made.items()}
         return made
 
+    @property
+    def summed_along(self) -> tuple[str, ...]:
+        """Ranges of `shard`, and the bits of "ordered", are sums over the replicas, which `update` adds up."""
+        over_tiles = self._division is not None and self.shard is None and self.algorithm != "ordered"
+        return ("dp", "spatial") if over_tiles else ("dp",)
+
     def buckets(self, session: Session, parameters: list[Parameter], comm: Communicator) -> GradientBuckets:
-        if self.shard is None:
+        if self.shard is not None:
+            mine = {parameter for parameter in parameters if parameter.requires_grad}
+            groups = [group for group in shares_of(session).groups if group.parameters[0] in mine]
+            return ScatteredGradients(groups, comm, self.algorithm, self.overlaps(comm), self.shard)
+        if self._division is None or "spatial" not in self.summed_along:
             return super().buckets(session, parameters, comm)
-        mine = {parameter for parameter in parameters if parameter.requires_grad}
-        groups = [group for group in shares_of(session).groups if group.parameters[0] in mine]
-        return ScatteredGradients(groups, comm, self.algorithm, self.overlaps(comm), self.shard)
+        tiled, replicas = set(tiled_parameters(session.model, self._division)), session.mesh["dp"].split(0)
+        assert replicas is not None
+        head = [p for p in parameters if p not in tiled] if replicas.size > 1 else []
+        own, overlap = [p for p in parameters if p in tiled], self.overlaps(comm)
+        return GradientBuckets(own, comm, self.bucket_mb, self.algorithm, overlap, (head, replicas))
 
     def loss(self, session: Session) -> Loss:
         if self.tp > 1 and any(head.gather == "evaluation" for head in _heads(session.model)):
             return partial(vocabulary_cross_entropy, comm=session.mesh["tp"])
         return session.job.loss
 
-    def complete_gradients(self, session: Session) -> None:
-        """Sum the gradients of which each rank has a term: with slices, of unsharded parameters; with `spatial`, of the
-        parameters that work on tiles."""
+    def complete_gradients(self, session: Session, summed_along: Sequence[str]) -> None:
+        """Also sum, with slices, the gradients of unsharded parameters; with `spatial`, of those that work on tiles."""
         if (self.sequence or self.sample_slices) and self.tp > 1:
             own = [p for p in session.partition.trained if p.grad is not None]
             whole = [p for p in own if (p.shard.of if isinstance(p.shard, FlatShard) else p.shard) is None]
             self._sum_gradients(whole, session.mesh["tp"])
-        if self._division is not None:
+        if self._division is not None and "spatial" not in summed_along:
             slices, tiled = session.partition.slices, tiled_parameters(session.model, self._division)
             own = [p if slices is None else slices[p] for p in tiled]
             self._sum_gradients([p for p in own if p.grad is not None], session.mesh["spatial"])

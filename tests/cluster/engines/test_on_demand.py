@@ -31,12 +31,14 @@ print(imported())
 print(cluster.launch(lambda comm: comm.rank, nodes=2, on="simulation").results, imported())
 cluster.Node, cluster.Processes
 print(imported())
+print(minidl.parallel.convolution_grids.Node is cluster.Node)
 """
     assert printed_by(program).splitlines() == [
         "[]",
         "['mpi']",
         "[0, 1] ['simulation', 'mpi', 'greenlet']",
         "['processes', 'simulation', 'mpi', 'multiprocess', 'greenlet']",
+        "True",
     ]
 
 
