@@ -3,6 +3,7 @@
 From top to bottom; a file imports only from lines below its own:
 
     comparison     runs a job by several strategies, on several networks, with several seeds
+    folded         the time of a step on many ranks, of which those that behave alike are played once
     memory         what fills a node's memory: predicted from shapes, or measured on a run
     train          runs a job by a strategy on an engine
     launches       launches a run's ranks, again when nodes have died
@@ -20,6 +21,7 @@ From top to bottom; a file imports only from lines below its own:
     run            one rank's session and its minibatches, evaluation, progress, checkpoints, the report
     gradients      buckets and compression, concurrent with backward
     plan           which rank holds what of which replica
+    memory_plan    what a strategy says of a rank's memory
     job            what to train
     mean_loss      what a mean loss counts: padding, class weights
 """
@@ -71,6 +73,7 @@ from minidl.parallel.train import train
 
 if TYPE_CHECKING:
     from minidl.parallel import convolution_grids
+    from minidl.parallel.folded.simulated_step import SimulatedStep, simulated_step
 
 __all__ = [
     "BackupWorkers",
@@ -103,6 +106,7 @@ __all__ = [
     "Serial",
     "Session",
     "Sharded",
+    "SimulatedStep",
     "SlowMo",
     "StalenessAwareSGD",
     "Store",
@@ -120,16 +124,24 @@ __all__ = [
     "pipeline",
     "products",
     "report_card",
+    "simulated_step",
     "spatial",
     "tensor",
     "train",
 ]
 
 
+WITH_THE_SIMULATION = {
+    "convolution_grids": "minidl.parallel.convolution_grids",
+    "SimulatedStep": "minidl.parallel.folded.simulated_step",
+    "simulated_step": "minidl.parallel.folded.simulated_step",
+}
+"""Names that are imported at the first request, because that imports the simulation, and the modules that have them."""
+
 if not TYPE_CHECKING:  # a type checker would accept every wrong name
 
     def __getattr__(name: str) -> Any:
-        """Return `convolution_grids`, which imports the simulation, at the first request."""
-        if name != "convolution_grids":
+        if name not in WITH_THE_SIMULATION:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
-        return import_module(f"{__name__}.{name}")
+        module = import_module(WITH_THE_SIMULATION[name])
+        return getattr(module, name, module)

@@ -16,6 +16,7 @@ from minidl.kernels import Array
 from minidl.nn import Module
 from minidl.parallel.gradients import flat_vector as vector
 from minidl.parallel.job import Job
+from minidl.parallel.memory_plan import MemoryPlan
 from minidl.parallel.plan import ParallelPlan
 from minidl.parallel.run.partition import Partition
 from minidl.parallel.run.session import Session
@@ -162,6 +163,14 @@ class Strategy:
         Parameters and buffers are gathered from the ranks that hold them, shards joined.
         """
         return session.partition.state_dict()
+
+    def memory_plan(self, job: Job, mesh: Mesh[Communicator]) -> MemoryPlan:
+        """What this rank keeps while it trains, for `parallel.memory.predicted`; each strategy says it for itself.
+
+        Raise MemoryUnknown where that is not known. Other stages of the pipeline compute as `plan` has them; the ranks
+        of the mesh, which are there in name only, answer every collective call with this rank's own array.
+        """
+        raise NotImplementedError(f"{type(self).__name__} does not say what a node keeps: define memory_plan")
 
     def check(self, job: Job, nodes: int) -> None:
         """Raise ValueError if this strategy cannot train this job on that number of nodes."""

@@ -22,6 +22,7 @@ from minidl.nn.stages import shared_modules
 from minidl.parallel.gradients.buckets import GradientBuckets
 from minidl.parallel.job import Job
 from minidl.parallel.mean_loss import Loss
+from minidl.parallel.memory_plan import MemoryPlan, MemoryUnknown
 from minidl.parallel.pipeline.chunks import Chunks, Computing
 from minidl.parallel.pipeline.costs import UNITS, costs_of_units
 from minidl.parallel.pipeline.cuts import balanced_cuts, check_cuts, check_enough
@@ -240,13 +241,36 @@ class Pipeline(Strategy):
         return checkpointing(model, "selective") if self.recompute == "selective" else model
 
     def partition(self, job: Job, mesh: Mesh[Communicator], model: Module) -> list[Stage]:
-        """The stages of the model that this rank holds; a strategy that divides layers does it here."""
-        chunks = self.chunks(model)
+        """The stages of the model that this rank holds, whose layers are divided."""
+        chunks = self.chunks(self.divided(job, mesh, model))
         return [unit for chunk in self.made_schedule().chunks_of(mesh.coordinates["pp"]) for unit in chunks[chunk]]
 
-    def loss(self, session: Session) -> Loss:
+    def divided(self, job: Job, mesh: Mesh[Communicator], model: Module) -> Module:
+        """The model; a strategy that divides layers replaces them here."""
+        return model
+
+    def memory_plan(self, job: Job, mesh: Mesh[Communicator]) -> MemoryPlan:
+        made = self.made_schedule()
+        if made.is_asynchronous:
+            raise MemoryUnknown(
+                "how many versions of the weights a stage of an asynchronous pipeline keeps is not known",
+                "choose another schedule, such as 1f1b, or measure a run with parallel.memory.live",
+            )
+        model = self.divided(job, mesh, job.build_model())
+        if self.recompute == "selective":
+            checkpointing(model, "selective")
+        return MemoryPlan(
+            model,
+            schedule=made,
+            chunks=self.chunks(model),
+            loss=self.loss(job, model, mesh),
+            recomputes=self.recompute in (True, "full"),
+            overlaps=self.overlap is not False,
+        )
+
+    def loss(self, job: Job, model: Module, mesh: Mesh[Communicator]) -> Loss:
         """The mean loss of a micro-batch, of the last chunk's output."""
-        return session.job.loss
+        return job.loss
 
     def complete_gradients(self, session: Session, summed_along: Sequence[str]) -> None:
         """Sum gradients of which several ranks of the replica have terms; here there are none but tied ones.
@@ -266,7 +290,7 @@ class Pipeline(Strategy):
         if isinstance(made, PipeDream):
             self._run_asynchronously(session, made, units, gradients)
             return
-        compute = self._minibatch(session, made, units, gradients, partial(self.update, session))
+        compute = self._minibatch(session, made, units, gradients)
         for batch in session.batches():
             session.zero_grad()
             compute(batch)
@@ -295,10 +319,10 @@ class Pipeline(Strategy):
         made: Schedule,
         units: dict[int, list[Stage]],
         gradients: dict[int, GradientBuckets],
-        update: Callable[[], None],
+        update: Callable[[], None] | None = None,
     ) -> Callable[[Batch], None]:
-        """The function that takes a minibatch through this rank's stages, and then calls `update`."""
-        execution = self._execution(session, made, units, gradients, update)
+        """The function that takes a minibatch through this rank's stages and updates, or does what `update` does."""
+        execution = self._execution(session, made, units, gradients, update=update)
         actions = list(made.actions(session.mesh.coordinates["pp"]))
 
         def compute(batch: Batch) -> None:
@@ -325,7 +349,7 @@ class Pipeline(Strategy):
                 epoch = replace(made, micro_batches=count)
                 entered = versions_at_entry(epoch) if self.weight_versions == "vertical_sync" else None
                 versions = WeightVersions(session.model, self.weight_versions != "latest", entered)
-                execution = self._execution(session, epoch, units, gradients, partial(self.update, session), versions)
+                execution = self._execution(session, epoch, units, gradients, versions)
                 actions = deque(epoch.actions(stage))
                 session.zero_grad()
             in_flight[session.step] = batch
@@ -346,12 +370,13 @@ class Pipeline(Strategy):
         made: Schedule,
         units: dict[int, list[Stage]],
         gradients: dict[int, GradientBuckets],
-        update: Callable[[], None],
         versions: WeightVersions | None = None,
+        update: Callable[[], None] | None = None,
     ) -> StageExecution:
-        loss, chunks = self.loss(session), self.computing(session, units)
+        loss, chunks = self.loss(session.job, session.model, session.mesh), self.computing(session, units)
         recompute = self.recompute in (True, "full")  # "selective" has changed the model
-        return StageExecution(session, made, chunks, gradients, loss, update, versions, recompute)
+        step = update or partial(self.update, session)
+        return StageExecution(session, made, chunks, gradients, loss, step, versions, recompute)
 
     def computing(self, session: Session, units: dict[int, list[Stage]]) -> Computing:
         """What computes the chunks of this rank, of which each has these stages."""

@@ -63,8 +63,7 @@ class SpatialConv2d(Conv2d):
         vars(self).update(vars(layer))
         self.tile, self.size = tile, size
         self._sliding = sliding(layer, size)
-        self._reaches = _reaches("SpatialConv2d", tile, size, self._sliding)
-        self._frame = Frame(tile, self._reaches)
+        self._frame = Frame(tile, _reaches("SpatialConv2d", tile, size, self._sliding))
 
     def convolve(self, x: Any, weight: Tensor, bias: Tensor | None) -> Tensor:
         x, weight, bias = in_one_type("conv2d", operand(x), weight, bias)
@@ -74,7 +73,7 @@ class SpatialConv2d(Conv2d):
         numbers = self.stride, (0, 0), self.dilation, self.groups, *algorithm
         whole = frame.around(x.data, frame.own)
         area = whole[frame.area]  # a view, which the exchanges fill
-        shape = [reach.outputs.stop - reach.outputs.start for reach in self._reaches]
+        shape = [reach.outputs.stop - reach.outputs.start for reach in frame.reaches]
         out = kernels.array_module(w).empty((len(area), len(w), *shape), dtype=w.dtype)
 
         def compute(rows: Span, columns: Span) -> None:
@@ -86,7 +85,7 @@ class SpatialConv2d(Conv2d):
                 pixels = kernels.current().conv2d(area[(..., *place)], w, b, *numbers)
                 out[..., slice(*rows), slice(*columns)] = pixels
 
-        rows, columns = (interior(*each) for each in zip(self._reaches, self._sliding, strict=True))
+        rows, columns = (interior(*each) for each in zip(frame.reaches, self._sliding, strict=True))
         has_rows, has_columns = map(bool, frame.messages)
         exchange = Exchange(frame, whole, 0 if has_rows else 1)
         half = (rows.start + rows.stop) // 2 if has_rows and has_columns else rows.stop

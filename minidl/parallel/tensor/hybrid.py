@@ -22,6 +22,7 @@ from minidl.parallel.gradients.buckets import GradientBuckets, fill
 from minidl.parallel.gradients.flat_vector import gradient, set_gradient
 from minidl.parallel.job import Job
 from minidl.parallel.mean_loss import Loss, classification_loss
+from minidl.parallel.memory_plan import MemoryPlan
 from minidl.parallel.pipeline.chunks import Computing
 from minidl.parallel.pipeline.pipeline import Pipeline, completed_with
 from minidl.parallel.plan import ParallelPlan, in_any_order
@@ -292,14 +293,23 @@ class Hybrid(Pipeline):
         if division is not None:
             divide(model, Tile(comm, self._grid), division, SHARDED_ON_TILES)
 
-    def partition(self, job: Job, mesh: Mesh[Communicator], model: Module) -> list[Stage]:
+    def divided(self, job: Job, mesh: Mesh[Communicator], model: Module) -> Module:
         if self.tp > 1:
             self._split(job, model, mesh["tp"])
         self._work_on_tiles(model, mesh["spatial"], self._division)
+        return model
+
+    def partition(self, job: Job, mesh: Mesh[Communicator], model: Module) -> list[Stage]:
+        own = super().partition(job, mesh, model)
         if self.shard == 3:
             for spec in self.shared_groups(model, mesh.coordinates["pp"]):
                 cut(spec.parameters, mesh["dp"])
-        return super().partition(job, mesh, model)
+        return own
+
+    def memory_plan(self, job: Job, mesh: Mesh[Communicator]) -> MemoryPlan:
+        plan = super().memory_plan(job, mesh)
+        groups = [self.shared_groups(plan.model, stage) for stage in range(self.pp)]
+        return replace(plan, shard=self.shard or 0, groups=groups)
 
     def samples(self, dataset: Dataset, mesh: Mesh[Communicator] | None) -> Dataset:
         if self._tiles == 1 or mesh is None:
@@ -375,10 +385,10 @@ class Hybrid(Pipeline):
         own, overlap = [p for p in parameters if p in tiled], self.overlaps(comm)
         return GradientBuckets(own, comm, self.bucket_mb, self.algorithm, overlap, (head, replicas))
 
-    def loss(self, session: Session) -> Loss:
-        if self.tp > 1 and any(head.gather == "evaluation" for head in _heads(session.model)):
-            return partial(vocabulary_cross_entropy, comm=session.mesh["tp"])
-        return session.job.loss
+    def loss(self, job: Job, model: Module, mesh: Mesh[Communicator]) -> Loss:
+        if self.tp > 1 and any(head.gather == "evaluation" for head in _heads(model)):
+            return partial(vocabulary_cross_entropy, comm=mesh["tp"])
+        return job.loss
 
     def complete_gradients(self, session: Session, summed_along: Sequence[str]) -> None:
         """Also sum, with slices, the gradients of unsharded parameters; with `spatial`, of those that work on tiles."""
