@@ -91,8 +91,9 @@ class Hybrid(Pipeline):
                   first stage that cannot, such as a linear layer or maps of fewer pixels than nodes, the maps are
                   gathered, and from there on each node computes the same. If that stage begins with
                   `nn.AdaptiveAvgPool2d(1)`, as ResNet's, the sums of the tiles are added up instead: a number for each
-                  channel. A node reads its tile of the samples only. With tp too, convolutions are divided by both;
-                  LeNet's and ResNet's are, for instance
+                  channel. What the model's own code between the layers draws, or computes from more than a pixel, needs
+                  whole maps too. A node reads its tile of the samples only. With tp too, convolutions are divided by
+                  both; LeNet's and ResNet's are, for instance
         layout    how each layer is sharded: `{name: ColumnLinear, ...}`, default: the model's. `split_layers` says
                   what to do with widths that are not a multiple of tp. A Dropout or batch norm of sharded features or
                   channels, between a Column layer and its Row layer, becomes a ShardedDropout or ShardedBatchNorm; a

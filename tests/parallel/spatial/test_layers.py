@@ -80,6 +80,12 @@ def test_a_halo_may_be_as_wide_as_a_slab(kernel):
     assert_tiles_are_the_whole(layer, SpatialConv2d, (1, 8), size=(16, 16))
 
 
+def test_windows_from_padding_to_padding_between_those_that_need_a_neighbour():
+    """Some read nothing, before some that read the neighbour's pixels: the interior is not in one run."""
+    layer = nn.Conv2d(2, 4, 3, padding=6, dilation=4).double()
+    assert_tiles_are_the_whole(layer, SpatialConv2d, (2, 2), size=(6, 6))
+
+
 def test_every_rank_drops_its_tile_of_the_mask_of_one_node():
     layer = nn.Dropout(0.4)
     x = np.random.default_rng(1).normal(size=(3, 2, 7, 9))
