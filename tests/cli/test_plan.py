@@ -128,6 +128,22 @@ def few_digits() -> str:
     return "few.py"
 
 
+def test_a_plan_splits_the_workers_of_a_strategy_with_servers():
+    servers = "parameter_server:servers=2,staleness=0"
+    said = succeeds(*TRAIN, "--strategy", servers, "--plan", "dp=2,pp=2,micro_batches=2", "--batch-size", 24)
+    assert f"strategy {servers},replica=hybrid(pp=2,micro_batches=2)" in said
+    refuses(
+        "train --model mlp --on simulation",
+        {
+            "--strategy gossip --plan pp=2": "both say how to train: give one of them, or a strategy with servers",
+            "--strategy hybrid:pp=2 --plan dp=2": "both say how to train",
+            "--strategy downpour:replica=hybrid(pp=2) --plan tp=2": "both say how to train",
+            "--strategy downpour --plan pp=2,shard=1": "leave out shard=1",
+            "--strategy downpour --plan pp=2 --elastic": 'on_failure="continue" lets the other workers finish',
+        },
+    )
+
+
 def test_a_plan_that_no_mesh_can_follow_ends_with_a_sentence():
     Path("three.csv").write_text("0F0,0B0\n1F0,1B0\n2F0,2B0\n")
     Path("bad.csv").write_text("0F0\n1F0\n")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from math import ceil
@@ -273,23 +273,68 @@ class Pipeline(Strategy):
         """The mean loss of a micro-batch, of the last chunk's output."""
         return job.loss
 
+    def complete_gradients(self, session: Session, summed_along: Sequence[str]) -> None:
+        """Sum gradients of which several ranks of the replica have terms; here there are none but tied ones.
+
+        summed_along: axes of the mesh along which backward has summed them already.
+        """
+
     def update(self, session: Session) -> None:
         """Update the weights of this rank's stages; the gradients are summed over the replicas."""
+        self.complete_gradients(session, self.summed_along)
         session.update()
 
     def run(self, session: Session) -> None:
-        made, stage = self.made_schedule(), session.mesh.coordinates["pp"]
-        chunks = self.chunks(session.model)
-        units = {chunk: chunks[chunk] for chunk in made.chunks_of(stage)}
+        made = self.made_schedule()
+        units = self._units_of_rank(session, made)
         gradients = self.gradients(session, units)
         if isinstance(made, PipeDream):
             self._run_asynchronously(session, made, units, gradients)
             return
-        execution = self._execution(session, made, units, gradients)
+        compute = self._minibatch(session, made, units, gradients)
         for batch in session.batches():
             session.zero_grad()
-            execution.run(dict(enumerate(micro_batches(batch, made.micro_batches))), list(made.actions(stage)))
+            compute(batch)
+
+    def backpropagation(self, session: Session) -> Callable[[Batch], None]:
+        made = self.made_schedule()
+        units = self._units_of_rank(session, made)
+        return self._minibatch(session, made, units, {}, partial(self.complete_gradients, session, ()))
+
+    def check_as_replica(self, name: str) -> None:
+        if self.replicas is not None:
+            given = "dp" if self.setting_of_stages == "pp" else "replicas"
+            raise ValueError(
+                f"{name} is of one worker, and there are as many workers as the nodes suffice for: leave out "
+                f"{given}={self.replicas}"
+            )
+        if self.made_schedule().is_asynchronous:
+            raise ValueError(
+                f"{name}: the servers update all weights with a gradient at one moment, but with schedule='pipedream' "
+                "each stage updates its own at another: choose another schedule, such as 1f1b"
+            )
+
+    def _minibatch(
+        self,
+        session: Session,
+        made: Schedule,
+        units: dict[int, list[Stage]],
+        gradients: dict[int, GradientBuckets],
+        update: Callable[[], None] | None = None,
+    ) -> Callable[[Batch], None]:
+        """The function that takes a minibatch through this rank's stages and updates, or does what `update` does."""
+        execution = self._execution(session, made, units, gradients, update=update)
+        actions = list(made.actions(session.mesh.coordinates["pp"]))
+
+        def compute(batch: Batch) -> None:
+            execution.run(dict(enumerate(micro_batches(batch, made.micro_batches))), actions)
             execution.finish()
+
+        return compute
+
+    def _units_of_rank(self, session: Session, made: Schedule) -> dict[int, list[Stage]]:
+        chunks = self.chunks(session.model)
+        return {chunk: chunks[chunk] for chunk in made.chunks_of(session.mesh.coordinates["pp"])}
 
     def _run_asynchronously(
         self, session: Session, made: PipeDream, units: dict[int, list[Stage]], gradients: dict[int, GradientBuckets]
@@ -327,11 +372,12 @@ class Pipeline(Strategy):
         units: dict[int, list[Stage]],
         gradients: dict[int, GradientBuckets],
         versions: WeightVersions | None = None,
+        update: Callable[[], None] | None = None,
     ) -> StageExecution:
-        loss = self.loss(session.job, session.model, session.mesh)
-        update, chunks = partial(self.update, session), self.computing(session, units)
+        loss, chunks = self.loss(session.job, session.model, session.mesh), self.computing(session, units)
         recompute = self.recompute in (True, "full")  # "selective" has changed the model
-        return StageExecution(session, made, chunks, gradients, loss, update, versions, recompute)
+        step = update or partial(self.update, session)
+        return StageExecution(session, made, chunks, gradients, loss, step, versions, recompute)
 
     def computing(self, session: Session, units: dict[int, list[Stage]]) -> Computing:
         """What computes the chunks of this rank, of which each has these stages."""
@@ -367,8 +413,8 @@ class Pipeline(Strategy):
 
     def predict(self, session: Session, x: Array) -> Tensor | None:
         made, pipeline = self.made_schedule(), session.mesh["pp"]
-        chunks, mine = self.chunks(session.model), made.chunks_of(pipeline.rank)
-        computing = self.computing(session, {chunk: chunks[chunk] for chunk in mine})
+        mine = self._units_of_rank(session, made)
+        computing = self.computing(session, mine)
         output: Any = x if len(x) else None  # without samples nothing is sent
         with computing.visiting([(chunk, False) for chunk in mine]):
             for chunk in range(made.chunks):

@@ -249,6 +249,19 @@ class Hybrid(Pipeline):
             check_divisible(f"Hybrid: ep={self.ep}: {name}", layer, self.ep)
         return ()
 
+    def check_as_replica(self, name: str) -> None:
+        super().check_as_replica(name)
+        if self.shard is not None:
+            raise ValueError(
+                f"{name}: the servers keep the state of the optimizer and hand out whole weights, so workers have "
+                f"nothing to share out: leave out shard={self.shard}"
+            )
+        if self.ep > 1:
+            raise ValueError(
+                f"{name}: the ranks of a worker read the same samples, but with ep={self.ep} each reads its own: leave "
+                "out ep"
+            )
+
     def _check_sharing(self, plan: ParallelPlan) -> None:
         if plan.dp == 1:
             raise ValueError(
@@ -441,18 +454,16 @@ class Hybrid(Pipeline):
             return partial(vocabulary_cross_entropy, comm=mesh["tp"])
         return job.loss
 
-    def update(self, session: Session) -> None:
-        """Update; first sum the gradients of which each rank has a term: with slices, of unsharded parameters; with
-        `spatial`, of the parameters that work on tiles, unless backward has."""
+    def complete_gradients(self, session: Session, summed_along: Sequence[str]) -> None:
+        """Also sum, with slices, the gradients of unsharded parameters; with `spatial`, of those that work on tiles."""
         if (self.sequence or self.sample_slices) and self.tp > 1:
             own = [p for p in session.partition.trained if p.grad is not None]
             whole = [p for p in own if (p.shard.of if isinstance(p.shard, FlatShard) else p.shard) is None]
             self._sum_gradients(whole, session.mesh["tp"])
-        if self._division is not None and "spatial" not in self.summed_along:
+        if self._division is not None and "spatial" not in summed_along:
             slices, tiled = session.partition.slices, tiled_parameters(session.model, self._division)
             own = [p if slices is None else slices[p] for p in tiled]
             self._sum_gradients([p for p in own if p.grad is not None], session.mesh["spatial"])
-        super().update(session)
 
     def _sum_gradients(self, parameters: list[Parameter], comm: Communicator) -> None:
         if parameters:
