@@ -32,8 +32,8 @@ def draw(points: Sequence[tuple[float, float]], *, capacity: float, limit: str) 
     """
     figure, (axes,) = style.new_figure(6.4, 4.0)
     scatter(axes, points, capacity=capacity)
-    axes.set_title(style.in_lines(limit, 75), fontsize=9)
-    axes.legend(loc="upper right")
+    axes.set_title(style.in_lines(limit, 66), fontsize=9)
+    axes.legend(loc="upper right", frameon=True, framealpha=0.9, edgecolor="none")
     style.label_source(figure, "formula", "a point for each way to divide the work")
     return figure
 
