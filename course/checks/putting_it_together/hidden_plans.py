@@ -1,0 +1,308 @@
+"""Clusters for `best_plan`, the plans that fit, the fastest of them, and the plans that known mistakes choose."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
+
+import numpy as np
+
+from course.checks.putting_it_together import step_seconds
+from course.checks.putting_it_together.step_seconds import Plan
+from course.judging import Answer, Wrong, expect
+from course.plural import counted
+from course.probes.putting_it_together import Cluster, Model
+from minidl.random import Purpose, stream
+
+TIE = 1e-9
+"""Plans whose times differ by a smaller share are equally good."""
+
+CLEAR = 0.02
+"""A cluster catches a known mistake if its plan takes longer than the best one by more than this share."""
+
+DRAWS = 3_000
+
+KINDS = ("dp", "pp", "tp", "dp pp", "dp tp", "pp tp", "dp pp tp")
+"""The axes along which the best plan divides the work: each wins on some cluster."""
+
+
+def divisors(n: int) -> list[int]:
+    return [d for d in range(1, n + 1) if n % d == 0]
+
+
+def kind_of(plan: Plan) -> str:
+    return " ".join(name for name, extent in zip(("dp", "pp", "tp"), plan, strict=False) if extent > 1)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A model, a cluster and a minibatch."""
+
+    model: Model
+    cluster: Cluster
+    batch: int
+
+    @property
+    def called(self) -> str:
+        return f"best_plan({self.model}, {self.cluster}, {self.batch}, seconds)"
+
+    def parts(self, plan: Plan) -> tuple[float, float, int]:
+        """Bytes of a rank's state, of what it keeps of a micro-batch, and how many micro-batches it keeps."""
+        dp, pp, tp, b = plan
+        layers = self.model.layers // pp
+        state = 16 * layers * 12 * self.model.width**2 / tp
+        kept = 34 * layers * b * self.model.context * self.model.width / tp
+        return state, kept, min(pp, self.batch // (dp * b))
+
+    def nbytes(self, plan: Plan) -> float:
+        state, kept, in_flight = self.parts(plan)
+        return state + kept * in_flight
+
+    def fits(self, plan: Plan) -> bool:
+        return self.nbytes(plan) <= self.cluster.memory
+
+    def refusal(self, plan: Plan) -> str:
+        """Why the model cannot be divided so; "" if it can."""
+        dp, pp, tp, b = plan
+        if dp * pp * tp != self.cluster.ranks:
+            return f"dp pp tp is {dp * pp * tp}, and the cluster has {counted(self.cluster.ranks, 'rank')}"
+        if self.model.layers % pp:
+            return f"{pp} stages cannot have equally many of {self.model.layers} layers"
+        if self.model.heads % tp:
+            return f"{tp} shards cannot have equally many of {self.model.heads} heads"
+        if self.batch % (dp * b):
+            return f"{dp} replicas with micro-batches of {b} samples do not divide a minibatch of {self.batch}"
+        return ""
+
+    def plans(self) -> Iterator[Plan]:
+        """All ways to divide the model, whether they fit or not."""
+        p = self.cluster.ranks
+        for pp in divisors(p):
+            for tp in divisors(p // pp):
+                dp = p // (pp * tp)
+                if self.model.layers % pp or self.model.heads % tp or self.batch % dp:
+                    continue
+                for b in divisors(self.batch // dp):
+                    yield dp, pp, tp, b
+
+    def seconds(self, plan: Plan) -> float:
+        return step_seconds.seconds(plan, self.batch, self.model, self.cluster)
+
+    @cached_property
+    def timed(self) -> dict[Plan, float]:
+        return {plan: self.seconds(plan) for plan in self.plans()}
+
+    def fastest(self, allowed: Callable[[Plan], bool]) -> Plan | None:
+        return min((plan for plan in self.timed if allowed(plan)), key=self.timed.__getitem__, default=None)
+
+    @cached_property
+    def best(self) -> Plan | None:
+        return self.fastest(self.fits)
+
+    def regret(self, plan: Plan) -> float:
+        """The share by which a plan that fits takes longer than the best one."""
+        assert self.best is not None
+        return self.timed[plan] / self.timed[self.best] - 1
+
+
+def of_memory(nbytes: Callable[[Problem, Plan], float]) -> Callable[[Problem], Plan | None]:
+    """A known mistake: the fastest of the plans that fit if a rank needed other bytes."""
+    return lambda one: one.fastest(lambda plan: nbytes(one, plan) <= one.cluster.memory)
+
+
+def among(allowed: Callable[[Problem, Plan], bool]) -> Callable[[Problem], Plan | None]:
+    """A known mistake: the fastest of fewer plans."""
+    return lambda one: one.fastest(lambda plan: one.fits(plan) and allowed(one, plan))
+
+
+MISTAKES: dict[str, Callable[[Problem], Plan | None]] = {
+    "The memory of a rank was not looked at.": of_memory(lambda one, plan: 0.0),
+    "Activations need memory, too.": of_memory(lambda one, plan: one.parts(plan)[0]),
+    "Weights, gradients and the optimizer's state need memory, too: 16 bytes a weight.": of_memory(
+        lambda one, plan: one.nbytes(plan) - one.parts(plan)[0]
+    ),
+    "A stage keeps the activations of min(pp, m) micro-batches, not of one.": of_memory(
+        lambda one, plan: sum(one.parts(plan)[:2])
+    ),
+    "A stage keeps the activations of min(pp, m) micro-batches, not of all m: this is 1F1B.": of_memory(
+        lambda one, plan: one.parts(plan)[0] + one.parts(plan)[1] * (one.batch // (plan[0] * plan[3]))
+    ),
+    "A stage keeps the activations of min(pp, m) micro-batches: there may be fewer than pp.": of_memory(
+        lambda one, plan: one.parts(plan)[0] + one.parts(plan)[1] * plan[1]
+    ),
+    "Every replica has all state: dp does not divide it.": of_memory(
+        lambda one, plan: one.nbytes(plan) - one.parts(plan)[0] * (1 - 1 / plan[0])
+    ),
+    "A rank has the state of its stage and its shard only.": of_memory(
+        lambda one, plan: one.nbytes(plan) + one.parts(plan)[0] * (plan[1] * plan[2] - 1)
+    ),
+    "The activations of a layer are divided over tp, too.": of_memory(
+        lambda one, plan: one.nbytes(plan) + (plan[2] - 1) * one.parts(plan)[1] * one.parts(plan)[2]
+    ),
+    "Only micro-batches of one sample were tried.": among(lambda one, plan: plan[3] == 1),
+    "Only one micro-batch, all samples of a replica, was tried.": among(
+        lambda one, plan: plan[0] * plan[3] == one.batch
+    ),
+    "Only extents that are powers of two were tried.": among(
+        lambda one, plan: all(extent & (extent - 1) == 0 for extent in plan[:3])
+    ),
+    "Only micro-batches of 1, 2, 4, 8, ... samples were tried.": among(lambda one, plan: plan[3] & (plan[3] - 1) == 0),
+    "Plans that divide along all three axes were not tried.": among(lambda one, plan: min(plan[:3]) == 1),
+    "Plans that divide along several axes were not tried.": among(
+        lambda one, plan: sum(extent > 1 for extent in plan[:3]) < 2
+    ),
+    "Tensor parallelism may leave the node, if that is faster than what else fits.": among(
+        lambda one, plan: one.cluster.per_node % plan[2] == 0
+    ),
+    "As many replicas as fit are not always the fastest.": lambda one: min(
+        filter(one.fits, one.timed), key=lambda plan: (-plan[0], one.timed[plan]), default=None
+    ),
+    "The slowest plan was chosen.": lambda one: max(filter(one.fits, one.timed), key=one.timed.__getitem__, default=None),
+    "The plan with the least memory was chosen, not the fastest one.": lambda one: min(
+        filter(one.fits, one.timed), key=one.nbytes, default=None
+    ),
+}
+
+
+def is_caught(one: Problem, plan: Plan | None) -> bool:
+    """Whether a wrong plan is noticed: it does not fit, is none though some fit, or takes clearly longer."""
+    if plan is None or one.best is None:
+        return plan != one.best
+    return not one.fits(plan) or one.regret(plan) > CLEAR
+
+
+def draw(rng: np.random.Generator) -> Problem:
+    """A model and a cluster with ordinary numbers."""
+
+    def between(low: float, high: float) -> float:
+        return float(f"{np.exp(rng.uniform(np.log(low), np.log(high))):.2g}")
+
+    heads = int(rng.choice([4, 6, 8, 9, 12, 15, 16, 20]))
+    model = Model(int(rng.choice([4, 6, 9, 12, 15, 24, 36])), heads * 32 * int(rng.integers(1, 9)), heads,
+                  int(rng.choice([200, 512, 750, 1024])))  # fmt: skip
+    ranks = int(rng.choice([3, 4, 6, 8, 12, 18, 24, 32]))
+    slow = between(1e-10, 3e-8)
+    cluster = Cluster(
+        ranks, int(rng.choice(divisors(ranks))), between(1e12, 3e14), 0,
+        (between(1e-6, 6e-6), float(f"{slow * rng.choice([0.02, 0.1, 0.4]):.2g}")), (between(8e-6, 2e-4), slow),
+    )  # fmt: skip
+    batch = int(rng.choice([6, 12, 24, 30, 36, 48, 72, 90]))
+    one = Problem(model, cluster, batch)
+    needs = sorted(map(one.nbytes, one.plans())) or [1e9]
+    share = rng.choice([0.03, 0.1, 0.3, 0.9])  # of the plans fit
+    memory = float(needs[int(share * (len(needs) - 1))]) * rng.uniform(1.02, 1.2)
+    return Problem(model, replace(cluster, memory=int(float(f"{memory:.3g}"))), batch)
+
+
+@cache
+def problems(seed: int) -> list[Problem]:
+    """Problems on which each kind of plan is the best one, and on which each known mistake is caught."""
+    rng = stream(Purpose.MANUAL, seed, "clusters for a plan")
+    kinds, missing, found = set(KINDS), set(MISTAKES), []
+    for _ in range(DRAWS):
+        if not kinds and not missing:
+            return found
+        one = draw(rng)
+        if one.best is None:
+            continue
+        caught = {sentence for sentence in missing if is_caught(one, MISTAKES[sentence](one))}
+        if caught or kind_of(one.best) in kinds:
+            found.append(one)
+            missing -= caught
+            kinds.discard(kind_of(one.best))
+    raise RuntimeError(f"no problems were found for seed {seed}: {missing} are not caught, {kinds} never win")
+
+
+@cache
+def edges(seed: int) -> list[Problem]:
+    """Problems at the limits: one rank; memory that is just enough, and one byte less; plans that cannot be."""
+    rng = stream(Purpose.MANUAL, seed, "edges of plans")
+    one = problems(seed)[int(rng.integers(3))]
+    assert one.best is not None
+    least = min(map(one.nbytes, one.plans()))
+    found = [replace(one, cluster=replace(one.cluster, memory=int(least) - less)) for less in (0, 1)]
+    exact = replace(one, cluster=replace(one.cluster, memory=int(one.nbytes(one.best))))
+    alone = Cluster(1, 1, 1e13, 10**12, (1e-6, 1e-11), (1e-5, 1e-9))
+    single = Problem(Model(5, 320, 5, 128), alone, int(rng.integers(5, 12)))
+    prime = replace(alone, ranks=7, memory=10**12)
+    return [*found, exact, single, replace(single, cluster=prime, batch=6)]
+
+
+def asked(answer: Answer, one: Problem) -> Plan | None:
+    """The plan that the answer returns, or None; Wrong if there is no such plan, or it does not fit."""
+
+    def seconds(dp: int, pp: int, tp: int, b: int) -> float:
+        plan = (int(dp), int(pp), int(tp), int(b))
+        if plan != (dp, pp, tp, b) or min(plan) < 1:
+            raise ValueError(f"seconds{(dp, pp, tp, b)}: expected whole numbers from 1 on")
+        if refusal := one.refusal(plan):
+            raise ValueError(f"seconds{plan}: there is no such plan: {refusal}")
+        return one.timed[plan]
+
+    got = answer(one.model, one.cluster, one.batch, answer.offered(seconds, "seconds"))
+    if got is None:
+        if one.best is not None:
+            raise Wrong(
+                f"{one.called}: expected a plan, such as {one.best} with {one.nbytes(one.best):.6g} bytes, got None.",
+                "A plan that needs all of the memory fits." if one.nbytes(one.best) == one.cluster.memory else "",
+            )
+        return None
+    numbers = got.tolist() if isinstance(got, np.ndarray) else got
+    if not isinstance(numbers, (list, tuple)) or len(numbers) != 4:
+        raise Wrong(f"{one.called}: expected (dp, pp, tp, b) or None, got {expect.shown(got)}.", expect.not_a_value(got))
+    if any(isinstance(each, bool) or not isinstance(each, (int, np.integer)) or each < 1 for each in numbers):
+        raise Wrong(
+            f"{one.called}: expected four whole numbers from 1 on, got {expect.shown(got)}.", "`//` divides whole numbers."
+        )
+    plan: Plan = tuple(int(each) for each in numbers)  # type: ignore[assignment]
+    if refusal := one.refusal(plan):
+        raise Wrong(f"{one.called}: {plan} is no plan: {refusal}.")
+    if not one.fits(plan):
+        raise Wrong(
+            f"{one.called}: {plan} needs {one.nbytes(plan):.10g} bytes on a rank, which has {one.cluster.memory}.",
+            "Where no plan fits, the result is None." if one.best is None else "",
+        )
+    return plan
+
+
+def judge(answer: Answer, group: list[Problem]) -> None:
+    """Raise Wrong unless the plan is among the fastest on all problems of a group."""
+    chosen: list[Plan | None] = []
+    first: Wrong | None = None
+    for one in group:
+        try:
+            plan = asked(answer, one)
+        except Wrong as wrong:
+            first = first or wrong
+            plan = None
+        chosen.append(plan)
+    late = [i for i, plan in enumerate(chosen) if plan is not None and group[i].regret(plan) > TIE]
+    if first is None and not late:
+        return
+    causes = [
+        sentence
+        for sentence, choose in MISTAKES.items()
+        if all(is_alike(one, choose(one), plan) for one, plan in zip(group, chosen, strict=True))
+    ]
+    cause = causes[0] if causes else ""
+    if first is not None:
+        raise Wrong(first.message, first.cause or cause)
+    worst = max(late, key=lambda i: group[i].regret(chosen[i] or (1, 1, 1, 1)))
+    one, got = group[worst], chosen[worst]
+    assert got is not None
+    assert one.best is not None
+    raise Wrong(
+        f"{one.called}: with {got} a step takes {one.timed[got]:.6g} s, with {one.best} it takes "
+        f"{one.timed[one.best]:.6g} s. A faster plan fits on {len(late)} of {counted(len(group), 'cluster')} of this kind.",
+        cause,
+    )
+
+
+def is_alike(one: Problem, wrong: Plan | None, got: Plan | None) -> bool:
+    """Whether a known mistake explains a plan: the same one, or one as fast; None stands for one that does not fit."""
+    if wrong is not None and not one.fits(wrong):
+        wrong = None
+    if wrong is None or got is None:
+        return wrong == got
+    return abs(one.timed[wrong] - one.timed[got]) <= TIE * one.timed[got]
