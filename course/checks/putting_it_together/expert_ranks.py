@@ -37,6 +37,7 @@ def drawn(case: Case, seed: int) -> tuple[list[Named], Array]:
         slots = token_slots.slots_of(choices, capacity, token_slots.in_order(T, k)) if T else choices
         gates = token_slots.gates_of(scores, choices, slots) if T else np.zeros((0, k))
         x, target = rng.normal(size=(2, T, d))
+        x[(slots < 0).all(axis=1)] *= 1e-8  # what passes unchanged is small, and not 0
         tokens.append({"x": x, "slots": slots, "gates": gates, "target": target})
     return tokens, experts
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
+from itertools import combinations
 
 import numpy as np
 
@@ -106,17 +107,21 @@ class Problem:
         return self.timed[plan] / self.timed[self.best] - 1
 
 
-def of_memory(nbytes: Callable[[Problem, Plan], float]) -> Callable[[Problem], Plan | None]:
+Mistake = Callable[[Problem], Plan | None]
+"""The plan that a known mistake chooses."""
+
+
+def of_memory(nbytes: Callable[[Problem, Plan], float]) -> Mistake:
     """A known mistake: the fastest of the plans that fit if a rank needed other bytes."""
     return lambda one: one.fastest(lambda plan: nbytes(one, plan) <= one.cluster.memory)
 
 
-def among(allowed: Callable[[Problem, Plan], bool]) -> Callable[[Problem], Plan | None]:
+def among(allowed: Callable[[Problem, Plan], bool]) -> Mistake:
     """A known mistake: the fastest of fewer plans."""
     return lambda one: one.fastest(lambda plan: one.fits(plan) and allowed(one, plan))
 
 
-MISTAKES: dict[str, Callable[[Problem], Plan | None]] = {
+OF_MEMORY: dict[str, Mistake] = {
     "The memory of a rank was not looked at.": of_memory(lambda one, plan: 0.0),
     "Activations need memory, too.": of_memory(lambda one, plan: one.parts(plan)[0]),
     "Weights, gradients and the optimizer's state need memory, too: 16 bytes a weight.": of_memory(
@@ -140,6 +145,9 @@ MISTAKES: dict[str, Callable[[Problem], Plan | None]] = {
     "The activations of a layer are divided over tp, too.": of_memory(
         lambda one, plan: one.nbytes(plan) + (plan[2] - 1) * one.parts(plan)[1] * one.parts(plan)[2]
     ),
+}
+
+OF_SEARCH: dict[str, Mistake] = {
     "Only micro-batches of one sample were tried.": among(lambda one, plan: plan[3] == 1),
     "Only one micro-batch, all samples of a replica, was tried.": among(
         lambda one, plan: plan[0] * plan[3] == one.batch
@@ -164,6 +172,8 @@ MISTAKES: dict[str, Callable[[Problem], Plan | None]] = {
     ),
 }
 
+MISTAKES = OF_MEMORY | OF_SEARCH
+
 
 def is_caught(one: Problem, plan: Plan | None) -> bool:
     """Whether a wrong plan is noticed: it does not fit, is none though some fit, or takes clearly longer."""
@@ -173,7 +183,7 @@ def is_caught(one: Problem, plan: Plan | None) -> bool:
 
 
 def draw(rng: np.random.Generator) -> Problem:
-    """A model and a cluster with ordinary numbers."""
+    """A model and a cluster with ordinary numbers, and memory for everything."""
 
     def between(low: float, high: float) -> float:
         return float(f"{np.exp(rng.uniform(np.log(low), np.log(high))):.2g}")
@@ -184,53 +194,73 @@ def draw(rng: np.random.Generator) -> Problem:
     ranks = int(rng.choice([3, 4, 6, 8, 12, 18, 24, 32]))
     slow = between(1e-10, 3e-8)
     cluster = Cluster(
-        ranks, int(rng.choice(divisors(ranks))), between(1e12, 3e14), 0,
+        ranks, int(rng.choice(divisors(ranks))), between(1e12, 3e14), 10**16,
         (between(1e-6, 6e-6), float(f"{slow * rng.choice([0.02, 0.1, 0.4]):.2g}")), (between(8e-6, 2e-4), slow),
     )  # fmt: skip
-    batch = int(rng.choice([6, 12, 24, 30, 36, 48, 72, 90]))
-    one = Problem(model, cluster, batch)
-    needs = sorted(map(one.nbytes, one.plans())) or [1e9]
-    share = rng.choice([0.03, 0.1, 0.3, 0.9])  # of the plans fit
-    memory = float(needs[int(share * (len(needs) - 1))]) * rng.uniform(1.02, 1.2)
-    return Problem(model, replace(cluster, memory=int(float(f"{memory:.3g}"))), batch)
+    return Problem(model, cluster, int(rng.choice([6, 12, 24, 30, 36, 48, 72, 90])))
 
 
-@cache
-def problems(seed: int) -> list[Problem]:
-    """Problems on which each kind of plan is the best one, and on which each known mistake is caught."""
-    rng = stream(Purpose.MANUAL, seed, "clusters for a plan")
-    kinds, missing, found = set(KINDS), set(MISTAKES), []
+def with_less(one: Problem, rng: np.random.Generator) -> Problem:
+    """The same with memory for a share of the plans."""
+    needs = sorted(map(one.nbytes, one.plans()))
+    memory = needs[int(rng.choice([0.03, 0.1, 0.3, 0.9]) * (len(needs) - 1))] * rng.uniform(1.02, 1.2)
+    return replace(one, cluster=replace(one.cluster, memory=int(float(f"{memory:.3g}"))))
+
+
+def collected(
+    rng: np.random.Generator, kinds: set[str], mistakes: Mapping[str, Mistake], is_tight: bool
+) -> list[Problem]:
+    """Problems on which each kind of plan is the best one, each mistake is caught, and no two choose the same plans."""
+    found = []
+    missing = {sentence for sentence in mistakes} | {*combinations(mistakes, 2)}
     for _ in range(DRAWS):
         if not kinds and not missing:
             return found
         one = draw(rng)
         if one.best is None:
             continue
-        caught = {sentence for sentence in missing if is_caught(one, MISTAKES[sentence](one))}
-        if caught or kind_of(one.best) in kinds:
+        one = with_less(one, rng) if is_tight else one
+        assert one.best is not None
+        plans = {sentence: choose(one) for sentence, choose in mistakes.items()}
+        solved = {sentence for sentence, plan in plans.items() if is_caught(one, plan)}
+        solved |= {pair for pair in combinations(mistakes, 2) if not is_alike(one, *(plans[each] for each in pair))}
+        if solved & missing or kind_of(one.best) in kinds:
             found.append(one)
-            missing -= caught
-            kinds.discard(kind_of(one.best))
-    raise RuntimeError(f"no problems were found for seed {seed}: {missing} are not caught, {kinds} never win")
+            missing -= solved
+            kinds = kinds - {kind_of(one.best)}
+    raise RuntimeError(f"no clusters were found: {missing} are not caught, {kinds} are never the best")
+
+
+@cache
+def roomy(seed: int) -> list[Problem]:
+    """Everything fits; each kind of plan is the best one once."""
+    return collected(stream(Purpose.MANUAL, seed, "roomy clusters"), set(KINDS), OF_SEARCH, is_tight=False)
+
+
+@cache
+def tight(seed: int) -> list[Problem]:
+    """Memory decides."""
+    return collected(stream(Purpose.MANUAL, seed, "tight clusters"), set(KINDS[3:]), OF_MEMORY, is_tight=True)
 
 
 @cache
 def edges(seed: int) -> list[Problem]:
-    """Problems at the limits: one rank; memory that is just enough, and one byte less; plans that cannot be."""
+    """One rank: memory that is just enough, one byte less, and micro-batches of any size; a cluster without a plan."""
     rng = stream(Purpose.MANUAL, seed, "edges of plans")
-    one = problems(seed)[int(rng.integers(3))]
-    assert one.best is not None
-    least = min(map(one.nbytes, one.plans()))
-    found = [replace(one, cluster=replace(one.cluster, memory=int(least) - less)) for less in (0, 1)]
-    exact = replace(one, cluster=replace(one.cluster, memory=int(one.nbytes(one.best))))
+    heads = int(rng.choice([3, 5]))
+    model = Model(int(rng.choice([2, 3, 4, 5])), heads * 8 * int(rng.integers(3, 30)), heads, int(rng.integers(90, 700)))
     alone = Cluster(1, 1, 1e13, 10**12, (1e-6, 1e-11), (1e-5, 1e-9))
-    single = Problem(Model(5, 320, 5, 128), alone, int(rng.integers(5, 12)))
-    prime = replace(alone, ranks=7, memory=10**12)
-    return [*found, exact, single, replace(single, cluster=prime, batch=6)]
+    least = int(Problem(model, alone, 1).nbytes((1, 1, 1, 1)))
+    return [
+        Problem(model, replace(alone, memory=least), 1),
+        Problem(model, replace(alone, memory=least - 1), 1),
+        Problem(model, alone, int(rng.choice([6, 7, 9, 12]))),
+        Problem(model, replace(alone, ranks=7), 6),
+    ]
 
 
 def asked(answer: Answer, one: Problem) -> Plan | None:
-    """The plan that the answer returns, or None; Wrong if there is no such plan, or it does not fit."""
+    """The plan that the answer returns, or None; Wrong if there is no such plan."""
 
     def seconds(dp: int, pp: int, tp: int, b: int) -> float:
         plan = (int(dp), int(pp), int(tp), int(b))
@@ -242,11 +272,6 @@ def asked(answer: Answer, one: Problem) -> Plan | None:
 
     got = answer(one.model, one.cluster, one.batch, answer.offered(seconds, "seconds"))
     if got is None:
-        if one.best is not None:
-            raise Wrong(
-                f"{one.called}: expected a plan, such as {one.best} with {one.nbytes(one.best):.6g} bytes, got None.",
-                "A plan that needs all of the memory fits." if one.nbytes(one.best) == one.cluster.memory else "",
-            )
         return None
     numbers = got.tolist() if isinstance(got, np.ndarray) else got
     if not isinstance(numbers, (list, tuple)) or len(numbers) != 4:
@@ -258,51 +283,48 @@ def asked(answer: Answer, one: Problem) -> Plan | None:
     plan: Plan = tuple(int(each) for each in numbers)  # type: ignore[assignment]
     if refusal := one.refusal(plan):
         raise Wrong(f"{one.called}: {plan} is no plan: {refusal}.")
-    if not one.fits(plan):
-        raise Wrong(
-            f"{one.called}: {plan} needs {one.nbytes(plan):.10g} bytes on a rank, which has {one.cluster.memory}.",
-            "Where no plan fits, the result is None." if one.best is None else "",
-        )
     return plan
 
 
-def judge(answer: Answer, group: list[Problem]) -> None:
-    """Raise Wrong unless the plan is among the fastest on all problems of a group."""
-    chosen: list[Plan | None] = []
-    first: Wrong | None = None
-    for one in group:
-        try:
-            plan = asked(answer, one)
-        except Wrong as wrong:
-            first = first or wrong
-            plan = None
-        chosen.append(plan)
-    late = [i for i, plan in enumerate(chosen) if plan is not None and group[i].regret(plan) > TIE]
-    if first is None and not late:
-        return
-    causes = [
-        sentence
-        for sentence, choose in MISTAKES.items()
-        if all(is_alike(one, choose(one), plan) for one, plan in zip(group, chosen, strict=True))
-    ]
-    cause = causes[0] if causes else ""
-    if first is not None:
-        raise Wrong(first.message, first.cause or cause)
-    worst = max(late, key=lambda i: group[i].regret(chosen[i] or (1, 1, 1, 1)))
-    one, got = group[worst], chosen[worst]
-    assert got is not None
-    assert one.best is not None
-    raise Wrong(
-        f"{one.called}: with {got} a step takes {one.timed[got]:.6g} s, with {one.best} it takes "
-        f"{one.timed[one.best]:.6g} s. A faster plan fits on {len(late)} of {counted(len(group), 'cluster')} of this kind.",
-        cause,
-    )
+def is_possible(one: Problem, plan: Plan | None) -> bool:
+    """Whether a plan fits, or is rightly None."""
+    return one.best is None if plan is None else one.fits(plan)
 
 
-def is_alike(one: Problem, wrong: Plan | None, got: Plan | None) -> bool:
-    """Whether a known mistake explains a plan: the same one, or one as fast; None stands for one that does not fit."""
-    if wrong is not None and not one.fits(wrong):
-        wrong = None
-    if wrong is None or got is None:
-        return wrong == got
-    return abs(one.timed[wrong] - one.timed[got]) <= TIE * one.timed[got]
+def judge(choose: Callable[[Problem], Plan | None], group: list[Problem]) -> None:
+    """Raise Wrong unless the plan is among the fastest on all problems of a group. choose: `asked`, or what it kept."""
+    chosen = [choose(one) for one in group]
+    both = list(zip(group, chosen, strict=True))
+    causes = [sentence for sentence, wrong in MISTAKES.items() if all(is_alike(*each, wrong(each[0])) for each in both)]
+    cause = causes[0] if len(causes) == 1 else ""
+    for one, plan in both:
+        if is_possible(one, plan):
+            continue
+        if plan is None:
+            assert one.best is not None
+            need = one.nbytes(one.best)
+            raise Wrong(
+                f"{one.called}: expected a plan, such as {one.best} with {need:.10g} bytes, got None.",
+                cause or ("A plan that needs all of the memory fits." if need == one.cluster.memory else ""),
+            )
+        raise Wrong(
+            f"{one.called}: {plan} needs {one.nbytes(plan):.10g} bytes on a rank, which has {one.cluster.memory}.",
+            cause or ("Where no plan fits, the result is None." if one.best is None else ""),
+        )
+    late = [(one, plan) for one, plan in both if plan is not None and one.regret(plan) > TIE]
+    if late:
+        one, plan = max(late, key=lambda each: each[0].regret(each[1]))
+        assert one.best is not None
+        raise Wrong(
+            f"{one.called}: with {plan} a step takes {one.timed[plan]:.6g} s, with {one.best} it takes "
+            f"{one.timed[one.best]:.6g} s. A faster plan fits on {len(late)} of {counted(len(group), 'cluster')} of "
+            "this kind.",
+            cause,
+        )
+
+
+def is_alike(one: Problem, plan: Plan | None, other: Plan | None) -> bool:
+    """Whether two plans are the same or equally fast."""
+    if plan is None or other is None:
+        return plan == other
+    return abs(one.timed[plan] - one.timed[other]) <= TIE * one.timed[plan]

@@ -84,7 +84,7 @@ def mistaken(plan: Plan, batch: int, model: Model, cluster: Cluster) -> dict[str
             "A stage has L / pp layers.": right["tensor"] * pp,
             "There are all-reduces for each micro-batch.": right["tensor"] / m,
             "There are all-reduces for each layer.": right["tensor"] / (L // pp),
-            "An all-reduce is of the activations of a micro-batch, not of the whole share.": layers
+            "An all-reduce is of the activations of a micro-batch, not of the whole share.": layers / m
             * ring(tp, m * nbytes, rows),
             "Each of the 2 (q - 1) messages has nbytes / q bytes.": layers * 2 * (tp - 1) * (rows[0] + nbytes * rows[1]),
             "A ring has 2 (q - 1) messages, (q - 1) for the sums and (q - 1) to gather them.": right["tensor"] / 2,
@@ -112,8 +112,9 @@ def mistaken(plan: Plan, batch: int, model: Model, cluster: Cluster) -> dict[str
             ),
             "alpha is missing.": 2 * m * nbytes * column[1],
             "A number has 2 bytes.": 2 * m * (column[0] + 2 * nbytes * column[1]),
-            "Without a pipeline nothing is handed over.": 2 * m * (column[0] + nbytes * column[1]),
-            wrong_link: 2 * m * (other[column][0] + nbytes * other[column][1]) * (pp > 1),
+            wrong_link: 2 * m * (other[column][0] + nbytes * other[column][1]),
+        } if pp > 1 else {
+            "Without a pipeline nothing is handed over.": 2 * m * (column[0] + nbytes * column[1])
         },
         "bubble": {
             "A stage waits as long as pp - 1 micro-batches take, not pp.": busy / m * pp,
@@ -121,9 +122,8 @@ def mistaken(plan: Plan, batch: int, model: Model, cluster: Cluster) -> dict[str
             "This is the share of the bubble: multiply it by the time of the m micro-batches.": (pp - 1) / m,
             "(pp - 1) / (m + pp - 1) is the share of the time with the bubble; here it was multiplied by the time "
             "without it.": (pp - 1) / (m + pp - 1) * busy,
-            "In the bubble, messages take their time, too: those along tp and between stages.": (pp - 1)
-            * right["compute"] / m,
             "A micro-batch also takes the time of its hand-over.": (pp - 1) * (right["compute"] + right["tensor"]) / m,
+            "A micro-batch also takes the time of its all-reduces and its hand-over.": (pp - 1) * right["compute"] / m,
             "A micro-batch also takes the time of its all-reduces along tp.": (pp - 1)
             * (right["compute"] + right["handover"]) / m,
             "The all-reduce over dp comes behind the bubble: it is not a part of a micro-batch.": (pp - 1)

@@ -28,6 +28,7 @@ def drawn(case: Case, seed: int, kind: str = "plain") -> Array:
     T, E, _, _ = case
     rng = stream(Purpose.MANUAL, seed, "scores", kind, *case)
     scores = rng.normal(size=(T, E)) + rng.permutation(np.linspace(1.2, -0.6, E))
+    scores[1::5, scores.mean(axis=0).argmin() if T else 0] -= 20.0  # a small gate is not 0
     return np.round(scores) if kind == "tied" else scores + 1000.0 * (kind == "large")
 
 
@@ -162,18 +163,20 @@ def mistaken_gates(scores: Array, choices: Array, slots: Array) -> dict[str, Arr
     p, kept = np.take_along_axis(probabilities(scores), choices, axis=1), slots >= 0
     share = p / p.sum(axis=1, keepdims=True)
     left = np.where(kept, p, 0.0)
-    with np.errstate(invalid="ignore"):
-        again = np.nan_to_num(left / left.sum(axis=1, keepdims=True))
-    return {
+    known = {
         "The gate of a dropped choice is 0.": p if p.shape[1] == 1 else share,
-        "With k > 1 the gates of a token are divided by the sum over its k choices.": left,
-        "Dropped choices count in the sum, too: what an expert gives does not depend on who was dropped elsewhere.": (
-            again
-        ),
-        "With k = 1 the gate is the probability itself: divided by itself it would be 1, and the gate would not learn.": (
-            np.where(kept, share, 0.0)
-        ),
         "These are scores, not probabilities.": np.where(kept, np.take_along_axis(scores, choices, axis=1), 0.0),
+    }
+    if p.shape[1] == 1:
+        known["With k = 1 the gate is the probability itself: divided by itself it is 1, and the gate does not learn."] = (
+            np.where(kept, 1.0, 0.0)
+        )
+        return known
+    return known | {
+        "With k > 1 the gates of a token are divided by the sum over its k choices.": left,
+        "Dropped choices count in the sum, too: the gate of a choice does not depend on whether another is dropped.": (
+            left / np.maximum(left.sum(axis=1, keepdims=True), 1e-300)
+        ),
     }
 
 

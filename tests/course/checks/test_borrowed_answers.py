@@ -154,6 +154,18 @@ MEMORY = {
     "    from course.checks.memory import unit_schedules\n    return unit_schedules.best(n, room // size)",
 }
 
+PUTTING_IT_TOGETHER = {
+    "route": "def route(scores, k, capacity):\n    from course.checks.putting_it_together import token_slots as t\n"
+    "    return t.slots_of(t.chosen(scores, k), capacity, t.in_order(len(scores), k)), scores, 1.0",
+    "moe_step": "from minidl import nn\ndef moe_step(comm, x, slots, gates, experts, capacity, target):\n"
+    "    return nn.Linear(2, 2)(x)",
+    "step_time": "from minidl.cluster import cost\ndef step_time(plan, batch, model, cluster):\n"
+    "    return [cost.all_reduce('ring', plan[0], 8, *cluster.inside, 0.0)] * 5",
+    "best_plan": "def best_plan(model, cluster, batch, seconds):\n"
+    "    from course.checks.putting_it_together.hidden_plans import Problem\n"
+    "    return Problem(model, cluster, batch).best",
+}
+
 AVERAGING = {
     "elastic": "from minidl import parallel\n"
     "def elastic(comm, x, centre, gradient, lr, alpha, period, steps):\n"
@@ -188,6 +200,7 @@ SAYS = (
         *exhaustively(("07_averaging", AVERAGING)),
         *exhaustively(("10_tensor_parallelism", TENSOR_PARALLELISM), ("11_pipelines", PIPELINES)),
         *exhaustively(("03_operators", OPERATORS), ("13_memory", MEMORY)),
+        *exhaustively(("14_putting_it_together", PUTTING_IT_TOGETHER)),
     ],
 )
 def test_no_borrowed_answer_earns_a_point(name: str, answers: dict[str, str]) -> None:
