@@ -18,14 +18,14 @@ __all__ = ["best_plan", "chapter", "hint", "moe_step", "route", "step_time"]
 @chapter.exercise(
     points=5,
     hints=[
-        "np.argsort(-scores, axis=1, kind='stable')[:, :k] has the experts that each token chooses, the first choice in "
-        "column 0; among equal scores the lower number comes first.",
+        "np.argsort(-scores, axis=1, kind='stable')[:, :k] has the experts that each token chooses, the first choice "
+        "in column 0; among equal scores the lower number comes first.",
         "Two loops: for j in range(k), and within it for t in range(T). An array taken, one number for each expert, "
         "counts its occupied slots. If taken[e] < capacity, choice j of token t gets slot e * capacity + taken[e].",
-        "Gates: take the probabilities of the chosen experts; with k > 1 divide them by their sum, which contains the "
-        "dropped ones. Only then set those of dropped choices to 0.",
-        "Loss: np.bincount(first_choices, minlength=E) / T is f, probabilities.mean(axis=0) is P. Whether a choice was "
-        "dropped does not matter here.",
+        "Gates: take the probabilities of the chosen experts; with k > 1 divide them by their sum, which contains "
+        "the dropped ones. Only then set those of dropped choices to 0.",
+        "Loss: np.bincount(first_choices, minlength=E) / T is f, probabilities.mean(axis=0) is P. Whether a choice "
+        "was dropped does not matter here.",
     ],
 )
 def route(
@@ -70,19 +70,19 @@ def route(
 @chapter.exercise(
     points=6,
     hints=[
-        "kept = slots >= 0 marks the choices that have a slot. np.nonzero(kept)[0] has the token of each, slots[kept] its "
-        "slot, gates[kept] its gate, all three in the same order.",
+        "kept = slots >= 0 marks the choices that have a slot. np.nonzero(kept)[0] has the token of each, "
+        "slots[kept] its slot, gates[kept] its gate, all three in the same order.",
         "A function that takes a row for each kept choice to the experts: buffer = np.zeros((E * capacity, d)), then "
         "buffer[slots[kept]] = rows. buffer.reshape(p, n, capacity, d)[r] goes to rank r. What comes has the shape "
         "(n, capacity, d) from each rank; np.concatenate(received, axis=1) has the rows of each own expert together.",
         "A function that takes the experts' rows back: np.split(rows, p, axis=1) has a share for each rank. "
-        "np.concatenate(received) has all E experts in order: reshaped to (E * capacity, d), its rows slots[kept] are "
-        "those of the kept choices.",
+        "np.concatenate(received) has all E experts in order: reshaped to (E * capacity, d), its rows slots[kept] "
+        "are those of the kept choices.",
         "y = x + gate times output, np.add.at(y, tokens, ...) adds up several choices of a token. Backward: g = y - "
-        "target. The rows that go to the experts are gate times g; the gate's own gradient is g · output, of the output "
-        "that came back in forward.",
-        "gx = g, plus what comes back from expert_gradients. The gradients of the weights stay where they are: the rank "
-        "of an expert has seen all its tokens.",
+        "target. The rows that go to the experts are gate times g; the gate's own gradient is g · output, of the "
+        "output that came back in forward.",
+        "gx = g, plus what comes back from expert_gradients. The gradients of the weights stay where they are: the "
+        "rank of an expert has seen all its tokens.",
     ],
 )
 def moe_step(
@@ -101,7 +101,7 @@ def moe_step(
     ),
     seed: int = 0,
 ) -> None:
-    """The results of one node; a third is for what is sent: four all-to-alls, with the slots of other ranks' experts."""
+    """The results of one node; a third is for four all-to-alls with the slots of the others' experts."""
 
     @cache
     def run(case: expert_ranks.Case) -> divided_runs.Divided:
@@ -125,14 +125,14 @@ def moe_step(
 @chapter.exercise(
     points=4,
     hints=[
-        "First m = batch // (dp * b), layers = L // pp, and weights = layers * 12 * h * h / tp. A pass forward through "
-        "the stage has 2 * weights * b * s operations, a pass backward twice as many.",
+        "First m = batch // (dp * b), layers = L // pp, and weights = layers * 12 * h * h / tp. A pass forward "
+        "through the stage has 2 * weights * b * s operations, a pass backward twice as many.",
         "A function ring(q, nbytes, alpha, beta) for an all-reduce serves for tp and for dp: 2 (q - 1) messages, one "
         "after the other, each of nbytes / q.",
-        "tensor: m * layers * 4 all-reduces over tp of 2 b s h bytes. handover: m * 2 messages of 2 b s h bytes; 0 with "
-        "pp = 1. bubble: (pp - 1) times what one micro-batch takes, (compute + tensor + handover) / m.",
-        "Distances: ranks along tp are 1 apart, along pp tp, along dp tp pp. The link is inside if distance times size "
-        "of the group divides per_node.",
+        "tensor: m * layers * 4 all-reduces over tp of 2 b s h bytes. handover: m * 2 messages of 2 b s h bytes; 0 "
+        "with pp = 1. bubble: (pp - 1) times what one micro-batch takes, (compute + tensor + handover) / m.",
+        "Distances: ranks along tp are 1 apart, along pp tp, along dp tp pp. The link is inside if distance times "
+        "size of the group divides per_node.",
     ],
 )
 def step_time(
@@ -194,10 +194,10 @@ TITLES = {
 @chapter.exercise(
     points=3,
     hints=[
-        "Loops over pp and tp from 1 to p; dp = p // (pp * tp). Skip what does not divide p, the layers, the heads or the "
-        "minibatch. Innermost, a loop over b from 1 to batch // dp.",
-        "A rank's bytes: layers = L // pp; 16 * layers * 12 * h * h // tp, and min(pp, m) * 34 * layers * b * s * h // tp "
-        "with m = batch // (dp * b). If these are more than cluster.memory, skip the plan.",
+        "Loops over pp and tp from 1 to p; dp = p // (pp * tp). Skip what does not divide p, the layers, the heads "
+        "or the minibatch. Innermost, a loop over b from 1 to batch // dp.",
+        "A rank's bytes: layers = L // pp; 16 * layers * 12 * h * h // tp, and min(pp, m) * 34 * layers * b * s * h "
+        "// tp with m = batch // (dp * b). If these are more than cluster.memory, skip the plan.",
         "Keep the plan with the fewest seconds. It begins as None, and stays None if nothing fits.",
     ],
 )

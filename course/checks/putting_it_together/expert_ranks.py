@@ -98,31 +98,29 @@ def divided(answer: Answer, case: Case, seed: int) -> Divided:
                 "y - target is the gradient of y; x - target is not.": gx - g + one["x"] - one["target"],
             },
             "ggates": {
-                "The gate of a dropped choice has no influence: its gradient is 0.": np.where(
-                    one["slots"] < 0, (g * expert(experts[-1], one["x"])).sum(axis=1)[:, None], ggates
-                ),
                 "The gradient of a gate does not contain the gate.": ggates * one["gates"],
             },
             "gw": {
-                "These are the gradients of this rank's tokens only; the other ranks' tokens met this expert, too.": own[
-                    mine
-                ],
+                "The tokens of other ranks met this expert, too: these are the gradients of this rank's.": own[mine],
                 "Each rank already has the sum over all tokens: another sum or mean over ranks is wrong.": gw[mine] * p,
                 "The gradients are sums, not means over the ranks.": gw[mine] / p,
-                "What comes to the experts in backward is the gradient of y times the gate.": sum(each[3] for each in even)[mine],
+                "What comes to the experts in backward is the gradient of y times the gate.": (
+                    sum(each[3] for each in even)[mine]
+                ),
                 "These are the gradients of all experts: return those of this rank's.": gw,
             },
         }  # fmt: skip
         given = {"x": one["x"], "slots": one["slots"], "gates": one["gates"], "experts": experts[mine].copy(),
                  "capacity": capacity, "target": one["target"]}  # fmt: skip
         ranks.append(Rank(given, {"y": y, "gx": gx, "ggates": ggates, "gw": gw[mine]}, mistakes))
-    return Divided(answer, f"{p * n} experts, capacity {capacity}, width {d}, k={k}, {most} tokens on rank 0", ranks)
+    sizes = f"{p * n} experts, capacity {capacity}, width {d}, k={k}, {most} tokens on rank 0"
+    return Divided(answer, sizes, ranks)
 
 
 CAUSES = {
     "all_gather": "An all-gather brings every rank the tokens of all others, also those for other ranks' experts.",
-    "all_reduce": "A rank needs its own tokens and those of its experts, not a sum over all ranks. The gradients of its "
-    "experts contain all tokens already.",
+    "all_reduce": "A rank needs its own tokens and those of its experts, not a sum over all ranks. The gradients of "
+    "its experts contain all tokens already.",
     "reduce_scatter": "Tokens are not summed over the ranks.",
     "broadcast": "A broadcast brings every rank all of it.",
     "barrier": "The all-to-all itself waits for what it needs.",
@@ -144,15 +142,15 @@ def compare_messages(one: Divided, case: Case) -> None:
             f"{expected}, got {len(made)}.",
             "Where k is 2, both choices of a token fit in one all-to-all: each has a slot of its own."
             if len(made) == 8
-            else "Two in forward: tokens there, outputs back. Two in backward: gradients of the outputs there, those of "
-            "the tokens back.",
+            else "Two in forward: tokens there, outputs back. Two in backward: gradients of the outputs there, those "
+            "of the tokens back.",
         )
         for number, each in enumerate(made, start=1):
             got = each.nbytes / 8
             expect.true(
                 got == words,
-                f"{one.called(rank)}: expected {counted(words, 'number')} sent in all-to-all {number}, all slots of the "
-                f"other ranks' experts, got {got:g}.",
+                f"{one.called(rank)}: expected {counted(words, 'number')} sent in all-to-all {number}, all slots of "
+                f"the other ranks' experts, got {got:g}.",
                 "With 4 bytes a number loses digits." if got == words / 2
                 else "Every rank gets the slots of all experts here: it needs those of its own." if got == p * words
                 else "Empty slots are sent, too, as zeros: so the messages have the same size whatever the gate does."

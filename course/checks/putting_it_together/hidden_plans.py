@@ -166,7 +166,9 @@ OF_SEARCH: dict[str, Mistake] = {
     "As many replicas as fit are not always the fastest.": lambda one: min(
         filter(one.fits, one.timed), key=lambda plan: (-plan[0], one.timed[plan]), default=None
     ),
-    "The slowest plan was chosen.": lambda one: max(filter(one.fits, one.timed), key=one.timed.__getitem__, default=None),
+    "The slowest plan was chosen.": lambda one: max(
+        filter(one.fits, one.timed), key=one.timed.__getitem__, default=None
+    ),
     "The plan with the least memory was chosen, not the fastest one.": lambda one: min(
         filter(one.fits, one.timed), key=one.nbytes, default=None
     ),
@@ -212,7 +214,7 @@ def collected(
 ) -> list[Problem]:
     """Problems on which each kind of plan is the best one, each mistake is caught, and no two choose the same plans."""
     found = []
-    missing = {sentence for sentence in mistakes} | {*combinations(mistakes, 2)}
+    missing = {*mistakes, *combinations(mistakes, 2)}
     for _ in range(DRAWS):
         if not kinds and not missing:
             return found
@@ -248,7 +250,9 @@ def edges(seed: int) -> list[Problem]:
     """One rank: memory that is just enough, one byte less, and micro-batches of any size; a cluster without a plan."""
     rng = stream(Purpose.MANUAL, seed, "edges of plans")
     heads = int(rng.choice([3, 5]))
-    model = Model(int(rng.choice([2, 3, 4, 5])), heads * 8 * int(rng.integers(3, 30)), heads, int(rng.integers(90, 700)))
+    model = Model(
+        int(rng.choice([2, 3, 4, 5])), heads * 8 * int(rng.integers(3, 30)), heads, int(rng.integers(90, 700))
+    )
     alone = Cluster(1, 1, 1e13, 10**12, (1e-6, 1e-11), (1e-5, 1e-9))
     least = int(Problem(model, alone, 1).nbytes((1, 1, 1, 1)))
     return [
@@ -275,10 +279,13 @@ def asked(answer: Answer, one: Problem) -> Plan | None:
         return None
     numbers = got.tolist() if isinstance(got, np.ndarray) else got
     if not isinstance(numbers, (list, tuple)) or len(numbers) != 4:
-        raise Wrong(f"{one.called}: expected (dp, pp, tp, b) or None, got {expect.shown(got)}.", expect.not_a_value(got))
+        raise Wrong(
+            f"{one.called}: expected (dp, pp, tp, b) or None, got {expect.shown(got)}.", expect.not_a_value(got)
+        )
     if any(isinstance(each, bool) or not isinstance(each, (int, np.integer)) or each < 1 for each in numbers):
         raise Wrong(
-            f"{one.called}: expected four whole numbers from 1 on, got {expect.shown(got)}.", "`//` divides whole numbers."
+            f"{one.called}: expected four whole numbers from 1 on, got {expect.shown(got)}.",
+            "`//` divides whole numbers.",
         )
     plan: Plan = tuple(int(each) for each in numbers)  # type: ignore[assignment]
     if refusal := one.refusal(plan):

@@ -64,8 +64,8 @@ def mistaken(plan: Plan, batch: int, model: Model, cluster: Cluster) -> dict[str
     layers = 4 * m * L // pp
     other = {cluster.inside: cluster.between, cluster.between: cluster.inside}
     wrong_link = (
-        "Which link does this group use? The ranks of a tp group are neighbours, those of a pipeline are tp apart, those "
-        "of a dp group pp tp apart."
+        "Which link does this group use? The ranks of a tp group are neighbours, those of a pipeline are tp apart, "
+        "those of a dp group pp tp apart."
     )
     return {
         "compute": {
@@ -86,8 +86,9 @@ def mistaken(plan: Plan, batch: int, model: Model, cluster: Cluster) -> dict[str
             "There are all-reduces for each layer.": right["tensor"] / (L // pp),
             "An all-reduce is of the activations of a micro-batch, not of the whole share.": layers / m
             * ring(tp, m * nbytes, rows),
-            "Each of the 2 (q - 1) messages has nbytes / q bytes.": layers * 2 * (tp - 1) * (rows[0] + nbytes * rows[1]),
-            "A ring has 2 (q - 1) messages, (q - 1) for the sums and (q - 1) to gather them.": right["tensor"] / 2,
+            "Each of the 2 (q - 1) messages has nbytes / q bytes.": layers * 2 * (tp - 1) * (
+                rows[0] + nbytes * rows[1]
+            ),
             "2 (q - 1), not 2 q: nothing is sent to oneself.": layers * 2 * tp * (rows[0] + nbytes / tp * rows[1]),
             "alpha is the time of each message, not of the whole all-reduce.": layers * (
                 rows[0] + 2 * (tp - 1) * nbytes / tp * rows[1]

@@ -65,7 +65,7 @@ def gates_of(scores: Array, choices: Array, slots: Array) -> Array:
 
 def balance(scores: Array, picked: Array, weights: Array | None = None) -> float:
     """E times the sum over the experts of f_i P_i; f_i is the share of the expert in `picked`."""
-    T, E = scores.shape
+    E = scores.shape[1]
     f = np.bincount(picked.ravel(), weights, minlength=E) / picked.size
     return float(E * f @ probabilities(scores).mean(axis=0))
 
@@ -168,9 +168,9 @@ def mistaken_gates(scores: Array, choices: Array, slots: Array) -> dict[str, Arr
         "These are scores, not probabilities.": np.where(kept, np.take_along_axis(scores, choices, axis=1), 0.0),
     }
     if p.shape[1] == 1:
-        known["With k = 1 the gate is the probability itself: divided by itself it is 1, and the gate does not learn."] = (
-            np.where(kept, 1.0, 0.0)
-        )
+        known[
+            "With k = 1 the gate is the probability itself: divided by itself it is 1, and the gate does not learn."
+        ] = np.where(kept, 1.0, 0.0)
         return known
     return known | {
         "With k > 1 the gates of a token are divided by the sum over its k choices.": left,

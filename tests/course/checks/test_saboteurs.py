@@ -105,7 +105,7 @@ checkpoints                 .............. .o.
 recomputed_gradients        xxxx...xxxx.xx oo.
 fetch_schedule              ..........x... ...
 route                       xxxxxxxxxxx.xx oo.
-moe_step                    xxxxxx.x.xx... o..
+moe_step                    xxxxxx.xxxx... o..
 step_time                   xxx.....x.x... .o.
 best_plan                   ........x.x... .o.
 """

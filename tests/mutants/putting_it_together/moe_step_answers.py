@@ -211,7 +211,8 @@ def moe_step(comm, x, slots, gates, experts, capacity, target):
                 yield j, s // share, s % share
     read = there(lambda t, j: x[t])
     expert_of = np.arange(share) // capacity
-    made = [np.array([np.tanh(row @ experts[e, :d] + experts[e, d]) for e, row in zip(expert_of, rows)]) for rows in read]
+    made = [np.array([np.tanh(row @ experts[e, :d] + experts[e, d]) for e, row in zip(expert_of, rows)])
+            for rows in read]
     outputs = back(made)
     y, ggates = np.array(x), np.zeros_like(gates)
     for t in range(len(x)):
