@@ -156,6 +156,9 @@ OF_SEARCH: dict[str, Mistake] = {
         lambda one, plan: all(extent & (extent - 1) == 0 for extent in plan[:3])
     ),
     "Only micro-batches of 1, 2, 4, 8, ... samples were tried.": among(lambda one, plan: plan[3] & (plan[3] - 1) == 0),
+    "Plans with fewer micro-batches than stages were not tried.": among(
+        lambda one, plan: plan[1] <= one.batch // (plan[0] * plan[3])
+    ),
     "Plans that divide along all three axes were not tried.": among(lambda one, plan: min(plan[:3]) == 1),
     "Plans that divide along several axes were not tried.": among(
         lambda one, plan: sum(extent > 1 for extent in plan[:3]) < 2

@@ -54,6 +54,9 @@ def best_plan(model, cluster, batch, seconds):
 +            for b in (1,):
 === wrong: one micro-batch :: roomy, tight :: all samples of a replica, was tried
 +            for b in [batch // dp] if batch % dp == 0 else []:
+=== wrong: no more stages than micro-batches :: roomy, tight :: with fewer micro-batches than stages
+-                if state + min(pp, m) * kept <= cluster.memory:
++                if pp <= m and state + min(pp, m) * kept <= cluster.memory:
 === wrong: powers of two :: roomy, tight :: Only extents that are powers of two
 -            if p % (pp * tp) or L % pp or model.heads % tp:
 +            if p % (pp * tp) or L % pp or model.heads % tp or any(q & (q - 1) for q in (pp, tp, p // (pp * tp))):
