@@ -123,7 +123,8 @@ def moe_step(comm, x, slots, gates, experts, capacity, target):
     capacity: slots that each expert has for each rank. It is the same on all ranks.
     target: like x. The loss is half the sum of the squares of y - target over all tokens of all ranks, so the
         gradient with respect to y is y - target.
-    y: like x. y[t] = x[t] + the sum over the choices j that are not dropped of gates[t, j] * expert(w, x[t]).
+    y: like x. y[t] = x[t] + the sum over the choices j that are not dropped of gates[t, j] * expert(w, x[t]). w: the
+        weights of the expert of choice j.
     gx: the gradient of the loss with respect to x, with slots and gates as given. ggates: that with respect to gates;
         of dropped choices it is 0. gw: that with respect to this rank's experts, like experts, of the tokens of all
         ranks.
@@ -209,6 +210,9 @@ check.moe_step(
 #
 # Nothing overlaps: these times add up. A number has 2 bytes. A message of n bytes takes alpha + n · beta. An
 # all-reduce of n bytes over q ranks goes round a ring: 2 (q - 1) messages of n / q bytes, one after the other.
+#
+# To try your function on the example, write `from course.probes.putting_it_together import Cluster, Model`. The fields
+# of both are in the order of the docstring: `Model(12, 1024, 16, 512)`.
 
 
 # %% solution="step_time"
