@@ -96,9 +96,9 @@ class DataLoader:
     The ranks' shares of a minibatch differ by at most one sample, no sample is repeated, and all ranks make the same
     number of steps. In a last minibatch of fewer samples than ranks some shares are empty.
 
-    Reading ahead changes neither samples nor order, since these follow from the seed. Memory holds `lookahead`
-    minibatches more. The first one of each pass is waited for. The dataset's `__getitem__` then runs in the thread, so
-    it must not draw from a generator that the program draws from, too.
+    Reading ahead keeps samples and order, for the seed decides them; `lookahead` more minibatches are in memory. The
+    first minibatch of each pass is still waited for. The dataset's `__getitem__` runs in the thread, so its random
+    numbers must come from a generator that the program does not use. `SampleCache` keeps samples from epoch to epoch.
 
     Raises
         ValueError    batch_size below num_replicas: one rank would never get a sample
@@ -178,7 +178,7 @@ class DataLoader:
         order = self._order(0)
         if isinstance(self.dataset, SampleCache):
             ranks = self.num_replicas if self.sampler is None else self.sampler.num_replicas
-            later = (self._order(epochs) for epochs in range(1, ranks + 1))  # a rank uses a sample in one of `ranks`
+            later = (self._order(epochs) for epochs in range(1, ranks + 1))  # a sample returns in one of `ranks`, on average
             self.dataset.foresee(np.concatenate([self._uses(each) for each in (order, *later)]))
         if self.sampler is None:
             self.epoch += 1  # not at the pass's end, so that two concurrent passes differ too

@@ -41,7 +41,7 @@ class SampleCache:
 
     References
         Belady, A study of replacement algorithms for a virtual-storage computer (1966); Dryden et al., Clairvoyant
-        prefetching for distributed machine learning I/O (arXiv:2101.08734), sections 3 and 5.
+        prefetching for distributed machine learning I/O (arXiv:2101.08734).
 
     >>> from minidl.data import DataLoader, SampleCache
     >>> squares = SampleCache([(i, i * i) for i in range(10)], capacity=4)
