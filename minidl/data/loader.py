@@ -178,7 +178,7 @@ class DataLoader:
         order = self._order(0)
         if isinstance(self.dataset, SampleCache):
             ranks = self.num_replicas if self.sampler is None else self.sampler.num_replicas
-            later = (self._order(epochs) for epochs in range(1, ranks + 1))  # a sample returns in one of `ranks`, on average
+            later = (self._order(epochs) for epochs in range(1, ranks + 1))  # in one a sample returns, on average
             self.dataset.foresee(np.concatenate([self._uses(each) for each in (order, *later)]))
         if self.sampler is None:
             self.epoch += 1  # not at the pass's end, so that two concurrent passes differ too
