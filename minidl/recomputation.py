@@ -12,6 +12,7 @@ import numpy as np
 
 from minidl import kernels, random
 from minidl.from_pytorch import explains_options
+from minidl.functional.added_loss import loss_weight
 from minidl.functional.one_type import autocast_dtype
 from minidl.grad_mode import enable_grad, is_grad_enabled, recomputing
 from minidl.kept_arrays import look_at_memory
@@ -81,7 +82,7 @@ def checkpoint(function: Callable[..., _T], *inputs: Any) -> _T:
 
 
 class Recomputation:
-    """A call that can be repeated with the random numbers and the autocast type of the first time.
+    """A call that can be repeated with the random numbers, autocast type and weight of the loss of the first time.
 
     Create it before the first call. It is used by `checkpoint`, and directly by pipeline stages, whose graphs end at
     their inputs and outputs.
@@ -89,7 +90,7 @@ class Recomputation:
 
     def __init__(self, function: Callable[..., Any], inputs: Sequence[Any]) -> None:
         self._function, self._inputs = function, inputs
-        self._random, self._autocast = random.snapshot(), autocast_dtype.get()
+        self._random, self._autocast, self._weight = random.snapshot(), autocast_dtype.get(), loss_weight.get()
 
     def arguments(self) -> tuple[list[Any], dict[Tensor, Tensor]]:
         """Return the inputs with each tensor replaced by a leaf, where the call's graph ends; and these leaves."""
@@ -138,11 +139,12 @@ class Recomputation:
 
     @contextmanager
     def _as_before(self) -> Iterator[None]:
-        flag, cast = recomputing.set(True), autocast_dtype.set(self._autocast)
+        flag, cast, weight = recomputing.set(True), autocast_dtype.set(self._autocast), loss_weight.set(self._weight)
         try:
             with random.replaying(self._random):
                 yield
         finally:
+            loss_weight.reset(weight)
             recomputing.reset(flag)
             autocast_dtype.reset(cast)
 

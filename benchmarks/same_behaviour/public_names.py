@@ -19,7 +19,7 @@ MODULES = (
     "minidl.compiler",
     "minidl.kernels.counting_scalars",
     *("minidl.parallel", "minidl.parallel.noise_scale", "minidl.parallel.learning_speed", "minidl.parallel.memory"),
-    "minidl.parallel.convolution_grids",
+    *("minidl.parallel.convolution_grids", "minidl.parallel.planner"),
     *("minidl.parallel.report_card", "minidl.plots.bars", "minidl.plots.chunks", "minidl.plots.curves"),
     *("minidl.plots.graph", "minidl.plots.lines", "minidl.plots.race", "minidl.plots.scaling", "minidl.plots.style"),
     *("minidl.plots.timeline", "minidl.plots.treemap", "minidl.plots.valley"),

@@ -3,8 +3,8 @@
 `networks` is in `info`; `predict`, `sample` and `export` are in `trained`.
 
 `minidl COMMAND --help` lists the options of a command. The other files are shared by the commands: what a user types
-(`strategies`, `models`, `imported`, `job`, `engines`, `quantities`), how it is read (`components`, `shared_options`),
-and what is printed and written (`display`, `run_folder`, `ending`).
+(`strategies`, `models`, `imported`, `job`, `engines`, `cluster_file`, `quantities`), how it is read (`components`,
+`shared_options`), and what is printed and written (`display`, `run_folder`, `ending`).
 `signals` handles Ctrl-C and SIGTERM; `mpi_job` handles a command that mpiexec has started several times.
 """
 

@@ -11,6 +11,7 @@ from minidl.cli.calibrate import calibrate
 from minidl.cli.compare import compare
 from minidl.cli.info import info, networks
 from minidl.cli.memory import memory
+from minidl.cli.plan import plan
 from minidl.cli.schedule import schedule
 from minidl.cli.shared_options import Command, SeveralWords
 from minidl.cli.simulate import simulate
@@ -85,6 +86,12 @@ minidl memory --model gpt:layers=96,heads=96,width=12288,context=2048 \
 minidl memory --model lenet --optimizer adam --batch-size 256 --measure
 minidl memory --plan dp=2,shard=3 --measure
 """,
+    "plan": r"""
+minidl plan --model gpt:layers=40,heads=40,width=5120,context=2048 \
+    --cluster h100x8 --batch-size 256
+minidl plan --model resnet:depth=20 --nodes 1 --batch-size 64
+minidl plan --published
+""",
     "schedule": r"""
 minidl schedule gpipe 1f1b --stages 4 --format pdf
 minidl schedule zb-h1 --message 0.1
@@ -107,4 +114,5 @@ app.command(epilog=epilog("calibrate"))(calibrate)
 app.command()(networks)
 app.command(epilog=epilog("schedule"))(schedule)
 app.command(epilog=epilog("memory"))(memory)
+app.command(epilog=epilog("plan"))(plan)
 app.command()(info)

@@ -32,7 +32,8 @@ def memory(
         ),
     ] = None,
     plan: Annotated[
-        str | None, Option(help="As for minidl train: dp=8,tp=2, also with shard=3, recompute=full, micro_batches=16.")
+        str | None,
+        Option(help="As for minidl train: dp=8,tp=2 or spatial=2x4, also with shard=3, recompute=full."),
     ] = None,
     shard: Annotated[
         int | None,
@@ -43,7 +44,7 @@ def memory(
     strategy: Annotated[
         str | None,
         Option(
-            help="Instead of --plan: serial, synchronous, sharded:stage=3, pipeline or hybrid, with settings.",
+            help="Instead of --plan: such as sharded:stage=3, with settings; any strategy with --measure.",
             autocompletion=STRATEGIES,
         ),
     ] = None,
@@ -63,9 +64,7 @@ def memory(
     ] = None,
     measure: Annotated[
         bool,
-        Option(
-            "--measure", help="Also train a few minibatches on this machine, and print what the arrays held beside it."
-        ),
+        Option("--measure", help="Also train a few minibatches on this machine, and print what the arrays held."),
     ] = False,
     all_ranks: Annotated[bool, Option("--all-ranks", help="A line for each rank, not the fullest one alone.")] = False,
     imported: Import = None,
@@ -75,15 +74,16 @@ def memory(
 ) -> None:
     """Show what fills the memory of a node at its peak: weights, gradients, optimizer, activations, buffers.
 
-    It is computed from shapes, so that a model of any size takes a second; --measure compares it with a run. The folder
-    gets a picture, whose areas are bytes, by component and layer.
+    It is computed from shapes, so that a model of any size takes a second; --measure compares it with a run, and shows
+    the run alone for strategies without a formula. The folder gets a picture, whose areas are bytes, by component and
+    layer.
     """
     with ending("minidl memory"):
         from minidl.cli import run_folder
         from minidl.cli.imported import register_all
         from minidl.cli.models import name_of
         from minidl.cli.quantities import parse_bytes
-        from minidl.parallel.memory import live, predicted
+        from minidl.parallel.memory import live
         from minidl.plots import treemap
 
         register_all(imported, "processes")
@@ -93,25 +93,27 @@ def memory(
         job, how, nodes, typed = _asked(context)
         if measure and getattr(how, "overlap", True) is None:  # as on processes of one machine
             how = replace(how, overlap=False)
-        ranks = predicted(job, how, nodes)
-        if measure:
-            _check_room(ranks)
-        worst = max(range(nodes), key=lambda rank: ranks[rank].total)
-        advice = "" if capacity is None else _advice(job, typed, ranks[worst], capacity)
+        formula = _formula(job, how, nodes, measure)
         folder = run_folder.prepare(out, f"memory-{name_of(model)}-{nodes}")
         real = live(job, how, nodes, on="processes") if measure else None
-        maps = {f"rank {worst}" if real is None else f"rank {worst}, formula": ranks[worst].parts}
-        maps |= {} if real is None else {"measured": real[worst].parts}
-        page = treemap.draw(maps, source=("formula", "measured")[: len(maps)], capacity=capacity or 0)
+        sources = {"formula": formula, "measured": real}
+        found = {source: ranks for source, ranks in sources.items() if ranks is not None}
+        source, ranks = next(iter(found.items()))
+        worst = max(range(nodes), key=lambda rank: ranks[rank].total)
+        advice = "" if capacity is None else _advice(job, typed if formula else None, ranks[worst], capacity)
+        maps = {f"rank {worst}, {source}": ranks[worst].parts for source, ranks in found.items()}
+        page = treemap.draw(maps, source=tuple(found), capacity=capacity or 0)
         for each in endings:
             page.savefig(folder / f"memory.{each}")
         if as_json:
-            print(json.dumps(_as_json(ranks, worst, capacity, advice, all_ranks, folder, real), indent=2))
+            said = _as_json(ranks, worst, capacity, advice, all_ranks, folder, real)
+            print(json.dumps({"source": source, **said}, indent=2))
             return
-        console = Console()
-        show(console, _table(ranks[worst], f"Rank {worst} of {nodes}", None if real is None else real[worst]))
-        if real is not None:
-            say(console, _difference(ranks, real, worst))
+        console, both = Console(), real if formula else None
+        title = f"Rank {worst} of {nodes}" + ", measured" * (formula is None)
+        show(console, _table(ranks[worst], title, None if both is None else both[worst]))
+        if both is not None:
+            say(console, _difference(ranks, both, worst))
         if all_ranks:
             show(console, _all(ranks))
         say(console, f"{advice}\n" if advice else "")
@@ -162,10 +164,28 @@ def _asked(context: Context) -> tuple[Job, Strategy, int, dict[str, str]]:
     rest["nodes"] = min(nodes, engines.MOST_SIMULATED)  # there may be more: none is simulated
     complete, how, _ = completed(options | rest)
     made = job.build(complete | {"batch_size": 1})
-    return replace(made, batch_size=size, data=_as_many(made, size)), how, nodes, _as_plan(complete, how, nodes)
+    made = replace(made, batch_size=size, data=_as_many(made, size))
+    return made, how, nodes, _as_plan(complete, made, how, nodes)
 
 
-def _as_plan(options: Options, strategy: Strategy, nodes: int) -> dict[str, str]:
+def _formula(job: Job, how: Strategy, nodes: int, is_measured: bool) -> list[NodeMemory] | None:
+    """The memory of each rank, predicted; None if that is unknown, and a run is measured."""
+    from minidl.kernels.shapes import NoContents
+    from minidl.parallel.memory import MemoryUnknown, predicted
+
+    try:
+        ranks = predicted(job, how, nodes)
+    except (MemoryUnknown, NoContents) as error:
+        if is_measured:
+            return None
+        reason = getattr(error, "reason", "the model decides by numbers that it computes")
+        raise ValueError(f"{reason}: add --measure, which trains a few minibatches on this machine") from error
+    if is_measured:
+        _check_room(ranks)
+    return ranks
+
+
+def _as_plan(options: Options, made: Job, strategy: Strategy, nodes: int) -> dict[str, str]:
     """The settings of --plan for a strategy that was typed."""
     from minidl.cli import components
     from minidl.parallel import Hybrid
@@ -173,11 +193,11 @@ def _as_plan(options: Options, strategy: Strategy, nodes: int) -> dict[str, str]
     text, known = options["strategy"], components.settings(Hybrid)
     typed = {} if text is None else components.parse("strategy", text).named
     typed = {"micro_batches" if name == "accumulate" else name: value for name, value in typed.items()}
-    shard = {"shard": str(strategy.stage)} if hasattr(strategy, "stage") else {}
-    pp, tp = getattr(strategy, "stages", 1), getattr(strategy, "tp", 1)
-    extents = {name: str(extent) for name, extent in (("pp", pp), ("tp", tp)) if extent > 1}
+    plan = strategy.plan(made, nodes)
+    shard = {} if plan.shard is None else {"shard": str(plan.shard)}
+    extents = {name: str(extent) for name in ("pp", "tp") if (extent := getattr(plan, name)) > 1}
     others = {name: value for name, value in typed.items() if name in known and name not in ("dp", "pp", "tp")}
-    return {"dp": str(nodes // (pp * tp)), **extents, **shard, **others}
+    return {"dp": str(plan.dp), **extents, **shard, **others}
 
 
 def _as_many(made: Job, count: int) -> Any:
@@ -193,15 +213,23 @@ def _as_many(made: Job, count: int) -> Any:
     return Splits(dataset, dataset)
 
 
-def _advice(job: Job, plan: dict[str, str], worst: NodeMemory, capacity: int) -> str:
-    """Whether the memory fits into a device of that capacity; if not, the first change of the plan that would help."""
+def _advice(job: Job, plan: dict[str, str] | None, worst: NodeMemory, capacity: int) -> str:
+    """Whether the memory fits into a device of that capacity; if not, the first change of a known plan that helps."""
     import shlex
     from contextlib import suppress
 
     from minidl.cli import strategies
     from minidl.cli.train.options import with_plan
     from minidl.parallel.memory import predicted
+    from minidl.parallel.spatial.division import grid_of
     from minidl.plots.style import bytes_text
+
+    size, rest = bytes_text(capacity), capacity - worst.total
+    if rest >= 0:
+        return f"It fits into {size}: {bytes_text(rest)} are left."
+    said = f"It does not fit into {size}: {bytes_text(-rest)} are missing."
+    if plan is None:
+        return said
 
     def changed(**change: object) -> tuple[str, Any, int]:
         """A plan with this change as it is typed, its strategy, and its nodes."""
@@ -209,12 +237,9 @@ def _advice(job: Job, plan: dict[str, str], worst: NodeMemory, capacity: int) ->
         options = with_plan(text, {}, ())
         return f"--plan {shlex.quote(text)}", strategies.parse(options["strategy"])[0], options["nodes"]
 
-    size, rest = bytes_text(capacity), capacity - worst.total
-    if rest >= 0:
-        return f"It fits into {size}: {bytes_text(rest)} are left."
-    said = f"It does not fit into {size}: {bytes_text(-rest)} are missing."
     _, now, nodes = changed()
-    count, samples = now.made_schedule().micro_batches, -(-job.batch_size * now.pp * now.tp // nodes)
+    count, samples = now.made_schedule().micro_batches, -(-job.batch_size // now.plan(job, nodes).dp)
+    rows, columns = grid_of("spatial", now.spatial)
     tried: dict[str, int] = {}
     for name, value in (
         *(("micro_batches", count * 2**i) for i in range(1, (samples // count).bit_length())),
@@ -222,8 +247,9 @@ def _advice(job: Job, plan: dict[str, str], worst: NodeMemory, capacity: int) ->
         *(("recompute", kind) for kind in ("selective", "full") if not now.recompute),
         *(("shard", 3) for _ in range(now.shard != 3)),
         ("tp", 2 * now.tp),
+        ("spatial", f"{2 * rows}x{columns}"),
     ):
-        with suppress(ValueError, TypeError, RuntimeError):
+        with suppress(ValueError):  # the change does not go with the model, the minibatch or the plan
             text, change, more = changed(**{name: value})
             total = max(each.total for each in predicted(job, change, more))
             on_more = f" on {more} nodes instead of {nodes}" if more > nodes else ""
@@ -231,7 +257,7 @@ def _advice(job: Job, plan: dict[str, str], worst: NodeMemory, capacity: int) ->
                 return f"{said} It fits with {text}{on_more}: {bytes_text(total)}."
             tried[text + on_more] = total
     if not tried or min(tried.values()) >= worst.total:
-        return f"{said} More nodes along pp or tp would help."
+        return f"{said} More nodes along pp, tp or spatial would help."
     best = min(tried, key=lambda each: tried[each])
     return f"{said} {best} helps most, but still takes {bytes_text(tried[best])}."
 

@@ -85,6 +85,10 @@ def _gpt(
     heads: int = 4,
     width: int = 64,
     vocabulary: int = 0,
+    experts: int = 0,
+    top: int = 1,
+    capacity_factor: float = 1.25,
+    balance: float = 0.01,
     recompute: Recompute | None = None,
 ) -> MakeModel:
     shape, dtype = _sample(splits)
@@ -95,10 +99,14 @@ def _gpt(
     symbols = _classes(splits)
     if vocabulary and vocabulary < symbols:
         raise ValueError(f"gpt: the text has {symbols} symbols, more than vocabulary={vocabulary}: leave it out")
+    if not experts and (top, capacity_factor, balance) != (1, 1.25, 0.01):
+        raise ValueError("gpt: top, capacity_factor and balance are settings of experts: give their number, experts=4")
     make = partial(
         nn.models.GPT,
         vocab_size=vocabulary or symbols, block_size=shape[0], n_layer=layers, n_head=heads, n_embd=width,
     )  # fmt: skip
+    if experts:
+        make = partial(make, experts=experts, top=top, capacity_factor=capacity_factor, balance=balance)
     return make if recompute is None else partial(_recomputing, make, recompute)
 
 

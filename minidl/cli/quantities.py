@@ -20,6 +20,7 @@ _PER_SECOND = {
 }
 _TIME = re.compile(_NUMBER + rf"\s*(?P<unit>{'|'.join(_PER_SECOND)})", re.IGNORECASE | re.ASCII)
 _RATE = re.compile(_NUMBER + r"\s*(?P<prefix>[kKmMgGtT]?)(?P<unit>[bB]it|b|B)(/s|ps)?", re.ASCII)
+_FLOPS = re.compile(_NUMBER + r"\s*(?P<prefix>[kKmMgGtTpP])FLOP(S|/s|s)?", re.ASCII)
 
 
 def counted(number: int, noun: str) -> str:
@@ -77,6 +78,21 @@ def parse_rate(text: str) -> float:
     if match is None:
         raise ValueError(f"{text!r} is no speed: write it as 100Gbit or 12.5GB/s")
     return float(match["number"]) * 1000 ** _POWERS[match["prefix"].lower()] / (1 if match["unit"] == "B" else 8)
+
+
+def parse_flops(text: str) -> float:
+    """Floating-point operations per second: "312 TFLOP/s", "312TFLOPS", "1.2 PFLOP/s".
+
+    Raises
+        ValueError  the text is no such speed
+
+    >>> parse_flops("312 TFLOP/s"), parse_flops("1.2PFLOPS")
+    (312000000000000.0, 1200000000000000.0)
+    """
+    match = _FLOPS.fullmatch(text.strip())
+    if match is None:
+        raise ValueError(f"{text!r} is no speed of computing: write it as 312 TFLOP/s")
+    return float(match["number"]) * 1000 ** "kmgtp".index(match["prefix"].lower()) * 1000
 
 
 def size_text(nbytes: int) -> str:

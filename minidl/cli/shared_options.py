@@ -41,7 +41,7 @@ Model = Annotated[
     Option(
         help="mlp, lenet, resnet or gpt; alexnet or vgg16 for images of 224x224; or one of --import. With sizes: "
         "mlp:hidden=256, 'mlp:hidden=(256,128)', resnet:depth=20, gpt:layers=8,heads=8,width=256,context=128, also "
-        "with vocabulary=128 or recompute=selective.",
+        "with experts=4, vocabulary=128 or recompute=selective.",
         autocompletion=offer("minidl.cli.models", "MODELS"),
     ),
 ]

@@ -27,11 +27,11 @@ RATES = ("lr", "momentum")
 """Settings of the optimizer. A user can type them with every strategy that does not define them, and as options."""
 
 
-def parse(text: str) -> tuple[parallel.Strategy, dict[str, float]]:
+def parse(text: str, kind: str = "strategy") -> tuple[parallel.Strategy, dict[str, float]]:
     """The strategy, and the learning rate and the momentum that are typed as its settings but are the optimizer's.
 
-    A pipeline's schedule may be a CSV file, and the layout of hybrid maps layers to kinds of divided layers, such as
-    {fc*: column_linear}.
+    kind: what the text stands for, for messages. A pipeline's schedule may be a CSV file, and the layout of hybrid maps
+    layers to kinds of divided layers, such as {fc*: column_linear}.
 
     Raises
         OSError     the file of a schedule cannot be read
@@ -40,11 +40,11 @@ def parse(text: str) -> tuple[parallel.Strategy, dict[str, float]]:
     >>> parse("serial:shards=2,lr=0.5")
     (Serial(shards=2, micro_batches=1), {'lr': 0.5})
     """
-    typed = components.parse("strategy", text)
-    if typed.name in COMPRESSORS:
+    typed = components.parse(kind, text)
+    if typed.name in COMPRESSORS and kind == "strategy":
         as_value = text.replace(":", "(", 1) + ")" * (":" in text)
         raise ValueError(f"{text} is a compressor: write synchronous:compressor={as_value}")
-    cls = components.find("strategy", typed.name, STRATEGIES)
+    cls = components.find(kind, typed.name, STRATEGIES)
     own, owner = components.settings(cls), components.snake_case(cls.__name__)
     rates = {
         name: components.value_of(owner, name, typed.named.pop(name), float, {})
@@ -52,6 +52,8 @@ def parse(text: str) -> tuple[parallel.Strategy, dict[str, float]]:
         if name in typed.named and name not in own
     }
     given: dict[str, Any] = {}
+    if "replica" in own and (replica := typed.named.pop("replica", "none")).lower() != "none":
+        given["replica"], _ = parse(replica, f"{owner}: replica")
     if issubclass(cls, parallel.Pipeline):
         if re.search(r"/|\.[A-Za-z]\w*['\"]?$", typed.named.get("schedule", "")):  # a file: no name is like this
             given["schedule"] = read_csv(typed.named.pop("schedule").strip("'\""))
@@ -80,7 +82,7 @@ _RULE = re.compile(r"""(\s*['"]?([\w.*?-]+)['"]?\s*:\s*([\w-]+(?:\([^()]*\))?)\s
 
 def _divided(layer: str, kind: str) -> Callable[..., nn.Module]:
     """The function that makes the divided layer of a rule of a layout."""
-    typed = components.parse("kind of layer", kind)
+    typed = components.parse(f"hybrid: layout: {layer}", kind)
     cls = components.find(f"hybrid: layout: {layer}", typed.name, LAYERS, hint="")
     settings = dict(list(components.settings(cls).items())[2:])  # without the layer and the communicator
     values = components.values_of(cls, typed, settings, {})

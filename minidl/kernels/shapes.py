@@ -20,8 +20,12 @@ import numpy as np
 Shape = tuple[int, ...]
 
 
+class NoContents(RuntimeError):  # noqa: N818  (the name says what is missing)
+    """A program that depends on numbers ran where shapes alone are computed."""
+
+
 class Hollow(np.ndarray):
-    """An array with shape and type, but no contents. Writing does nothing; reading a number raises RuntimeError."""
+    """An array with shape and type, but no contents. Writing does nothing; reading a number raises NoContents."""
 
     @property
     def base(self) -> Any:  # the first Hollow array of its views owns the memory
@@ -47,18 +51,22 @@ class Hollow(np.ndarray):
         return empty(shape, options.get("dtype") or _result_type(ufunc, kinds))
 
     def __getitem__(self, key: Any) -> Any:
-        if isinstance(key, np.ndarray) and key.dtype.kind in "iu":
-            return empty(key.shape + self.shape[1:], self.dtype)
         keys = key if isinstance(key, tuple) else (key,)
-        if any(isinstance(part, (np.ndarray, list)) for part in keys):
-            return empty(np.broadcast_to(np.False_, self.shape)[key].shape, self.dtype)
-        return super().__getitem__(key)
+        lead = next((i for i, part in enumerate(keys) if isinstance(part, (np.ndarray, list))), None)
+        if lead is None:
+            return super().__getitem__(key)
+        before, arrays = keys[:lead], keys[lead:]
+        if all(part is Ellipsis or part == slice(None) for part in before) and all(map(_is_index, arrays)):
+            at = self.ndim - len(arrays) if Ellipsis in before else lead
+            indexed = np.broadcast_shapes(*(part.shape for part in arrays))
+            return empty((*self.shape[:at], *indexed, *self.shape[at + len(arrays) :]), self.dtype)
+        return empty(np.broadcast_to(np.False_, self.shape)[key].shape, self.dtype)  # numpy's rule; in its memory
 
     def __setitem__(self, key: Any, value: Any) -> None:
         pass
 
     def _refuse(self, *args: Any) -> Any:
-        raise RuntimeError(
+        raise NoContents(
             f"the program reads numbers of an array {self.shape} without contents: where shapes alone are computed, as "
             "by nn.count, nothing may depend on the values"
         )
@@ -139,6 +147,10 @@ def tensordot(x: Any, y: Any, axes: tuple[Sequence[int], Sequence[int]]) -> Holl
 
 def __getattr__(name: str) -> Any:
     return getattr(np, name)
+
+
+def _is_index(part: Any) -> bool:
+    return isinstance(part, np.ndarray) and part.dtype.kind in "iu"
 
 
 def _of_product(a: Shape, b: Shape) -> Shape:

@@ -6,7 +6,7 @@
 (1, 2)
 
 `module.py` defines Module, `parameter.py` its tensors, Parameter and Buffer; each kind of layer has a file of its name
-(`linear.py` has Embedding and Flatten, too); whole networks are in `models/`.
+(`linear.py` has Embedding and Flatten, too; `experts.py` the mixture of experts); whole networks are in `models/`.
 
 `stages.py` says where a model can be cut, `replace.py` puts other layers or weights in the place of a model's own.
 `checkpointing.py` lets backward recompute activations, by the segments that `segments.py` chooses. `building.py`
@@ -25,6 +25,7 @@ from minidl.nn.container import ModuleList, Sequential
 from minidl.nn.convolution import Conv1d, Conv2d
 from minidl.nn.counts import count
 from minidl.nn.dropout import Dropout, Dropout2d
+from minidl.nn.experts import MixtureOfExperts
 from minidl.nn.linear import Embedding, Flatten, Linear
 from minidl.nn.losses import (
     BCEWithLogitsLoss,
@@ -76,6 +77,7 @@ __all__ = [
     "LogSoftmax",
     "MSELoss",
     "MaxPool2d",
+    "MixtureOfExperts",
     "Module",
     "ModuleList",
     "MultiheadAttention",

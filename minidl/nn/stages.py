@@ -89,7 +89,7 @@ class Stage:
         if not isinstance(self.function, Module):
             return object()
         settings = [
-            (type(module), name, value if isinstance(value, (int, float, str, tuple, type(None))) else type(value))
+            (type(module), name, value if _is_plain(value) else object() if isinstance(value, tuple) else type(value))
             for module in self.function.modules()
             for name, value in vars(module).items()
             if not callable(value)
@@ -99,6 +99,12 @@ class Stage:
 
     def __repr__(self) -> str:
         return f"Stage({', '.join(type(used).__name__ for used in (*self.modules, *self.tensors))})"
+
+
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, tuple):  # arrays in it would have no single truth value
+        return all(map(_is_plain, value))
+    return isinstance(value, (int, float, str, type(None)))
 
 
 def run_stages(stages: Iterable[Stage], x: Any, first: int = 0) -> Any:

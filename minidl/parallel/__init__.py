@@ -3,6 +3,8 @@
 From top to bottom; a file imports only from lines below its own:
 
     comparison     runs a job by several strategies, on several networks, with several seeds
+    folded         the time of a step on many ranks, of which those that behave alike are played once
+    planner        the fastest way to divide a model over a cluster, in closed form
     memory         what fills a node's memory: predicted from shapes, or measured on a run
     train          runs a job by a strategy on an engine
     launches       launches a run's ranks, again when nodes have died
@@ -16,10 +18,12 @@ From top to bottom; a file imports only from lines below its own:
     products       a matrix product on a grid of ranks; the numbers that grids send
     convolution_grids  words and seconds of layers divided by samples, pixels, channels and filters; the fastest grids
     spatial        convolutions and pooling over images whose pixels several ranks divide
+    experts        mixtures of experts, which several ranks divide: all-to-alls of tokens, there and back
     strategy       the base class of all strategies
     run            one rank's session and its minibatches, evaluation, progress, checkpoints, the report
     gradients      buckets and compression, concurrent with backward
     plan           which rank holds what of which replica
+    memory_plan    what a strategy says of a rank's memory
     job            what to train
     mean_loss      what a mean loss counts: padding, class weights
 """
@@ -27,7 +31,7 @@ From top to bottom; a file imports only from lines below its own:
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from minidl.parallel import memory, pipeline, products, spatial, tensor
+from minidl.parallel import experts, memory, pipeline, planner, products, spatial, tensor
 from minidl.parallel.averaging import mixing
 from minidl.parallel.averaging.elastic_averaging import ElasticAveraging
 from minidl.parallel.averaging.ensemble import Ensemble
@@ -71,6 +75,7 @@ from minidl.parallel.train import train
 
 if TYPE_CHECKING:
     from minidl.parallel import convolution_grids
+    from minidl.parallel.folded.simulated_step import SimulatedStep, simulated_step
 
 __all__ = [
     "BackupWorkers",
@@ -103,6 +108,7 @@ __all__ = [
     "Serial",
     "Session",
     "Sharded",
+    "SimulatedStep",
     "SlowMo",
     "StalenessAwareSGD",
     "Store",
@@ -112,24 +118,34 @@ __all__ = [
     "TensorBoard",
     "compare",
     "convolution_grids",
+    "experts",
     "learning_speed",
     "memory",
     "micro_batches",
     "mixing",
     "noise_scale",
     "pipeline",
+    "planner",
     "products",
     "report_card",
+    "simulated_step",
     "spatial",
     "tensor",
     "train",
 ]
 
 
+WITH_THE_SIMULATION = {
+    "convolution_grids": "minidl.parallel.convolution_grids",
+    "SimulatedStep": "minidl.parallel.folded.simulated_step",
+    "simulated_step": "minidl.parallel.folded.simulated_step",
+}
+"""Names that are imported at the first request, because that imports the simulation, and the modules that have them."""
+
 if not TYPE_CHECKING:  # a type checker would accept every wrong name
 
     def __getattr__(name: str) -> Any:
-        """Return `convolution_grids`, which imports the simulation, at the first request."""
-        if name != "convolution_grids":
+        if name not in WITH_THE_SIMULATION:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
-        return import_module(f"{__name__}.{name}")
+        module = import_module(WITH_THE_SIMULATION[name])
+        return getattr(module, name, module)

@@ -37,7 +37,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, cached_property
 from math import ceil, prod
 from typing import Any, NamedTuple
 
@@ -211,7 +211,12 @@ class Hardware:
         """
         if distance * ranks <= self.per_node:
             return self.near
-        return replace(self.far, beta=self.far.beta * min(distance, self.per_node))
+        return self._shared[min(distance, self.per_node) - 1]
+
+    @cached_property
+    def _shared(self) -> list[Network]:
+        """The link when 1, 2, ... groups share it."""
+        return [replace(self.far, beta=self.far.beta * groups) for groups in range(1, self.per_node + 1)]
 
 
 LASSEN = Hardware(

@@ -97,14 +97,14 @@ def check_elastic(
         raise ValueError('elastic runs need an engine whose ranks outlive each other: MPI ends all; use on="processes"')
     if on_failure != "raise":
         raise ValueError('elastic runs go on when a node dies: leave out on_failure="continue"')
-    if plan.is_split and strategy.resumes_from != "checkpoint":
+    if plan.is_split and not strategy.servers and strategy.resumes_from != "checkpoint":
         raise ValueError(
             f"{name} splits the model, so the weights of a dead node are lost: leave out elastic, and resume from a "
             "checkpoint"
         )
     if not strategy.resumes_from:
         hint = 'on_failure="continue" lets the other workers finish' if strategy.servers else "use Synchronous()"
-        raise ValueError(f"{name} cannot go on with other nodes when one dies: {hint}")
+        raise ValueError(f"elastic: {name} cannot go on with other nodes when one dies: {hint}")
     if elastic.min_nodes > nodes:
         raise ValueError(f"Elastic: min_nodes={elastic.min_nodes}, but the run begins with {nodes} nodes")
     return elastic

@@ -9,16 +9,21 @@ from minidl.arguments import whole_number
 from minidl.cluster.comm import Communicator
 from minidl.cluster.mesh import Mesh
 
-AXES = ("dp", "pp", "spatial", "tp")
+AXES = ("dp", "ep", "pp", "spatial", "tp")
 """The axes of a plan's mesh in their default order, outermost first: ranks along "tp" are neighbours."""
+
+READERS = ("dp", "ep")
+"""The axes along which ranks read different samples."""
 
 
 @dataclass(frozen=True)
 class ParallelPlan:
-    """How the ranks of a run share the work: `dp` replicas of the model, each split over `pp * spatial * tp` ranks.
+    """How the ranks of a run share the work: `dp` replicas of the model, each over `ep * pp * spatial * tp` ranks.
 
     Parameters
         dp             replicas: each reads its own share of every minibatch (data parallelism)
+        ep             ranks that divide the experts of every mixture among them (expert parallelism). They divide the
+                       samples too: each has all other weights and reads its own share of every minibatch
         pp             stages, one after the other, into which the layers of a model are split (pipeline parallelism)
         tp             shards into which a layer's parameters are cut (tensor parallelism)
         spatial        tiles into which the pixels of an image are divided (spatial parallelism)
@@ -39,7 +44,7 @@ class ParallelPlan:
     >>> plan.world, plan.is_split
     (6, True)
     >>> plan.coordinates(4)
-    {'dp': 1, 'pp': 1, 'spatial': 0, 'tp': 0}
+    {'dp': 1, 'ep': 0, 'pp': 1, 'spatial': 0, 'tp': 0}
     """
 
     dp: int = 1
@@ -51,6 +56,7 @@ class ParallelPlan:
     output_stage: int = -1
     axes: tuple[str, ...] = AXES
     shard: int | None = None
+    ep: int = 1
 
     def __post_init__(self) -> None:
         for each in fields(self):
@@ -71,7 +77,12 @@ class ParallelPlan:
     @property
     def ranks_of_replica(self) -> int:
         """Number of ranks that together hold one replica of the model."""
-        return self.pp * self.spatial * self.tp
+        return self.ep * self.pp * self.spatial * self.tp
+
+    @property
+    def shares(self) -> int:
+        """Number of shares into which every minibatch is divided, each read by one place along "dp" and "ep"."""
+        return self.dp * self.ep
 
     @property
     def world(self) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import ClassVar, Self
 
 from minidl.arguments import one_of, whole_number
@@ -16,6 +16,7 @@ from minidl.kernels import Array
 from minidl.nn import Module
 from minidl.parallel.gradients import flat_vector as vector
 from minidl.parallel.job import Job
+from minidl.parallel.memory_plan import MemoryPlan
 from minidl.parallel.plan import ParallelPlan
 from minidl.parallel.run.partition import Partition
 from minidl.parallel.run.session import Session
@@ -74,6 +75,7 @@ class Strategy:
         The strategy sums the gradients of several replicas, over `session.mesh["dp"]`, before the update; one whose
         share of the last minibatch is empty has none (`grad` is None), and must join in all the same. Ranks along "tp"
         that hold the same parameter must have the same gradient, which nothing verifies; shards are `Parameter.shard`.
+        If it defines `backpropagation`, its replicas can also be the workers of a strategy with servers.
         `session.comm.mark("forward")` and `("backward")` name what is computed in the trace and in `report.timeline`.
 
     Attributes
@@ -129,12 +131,22 @@ class Strategy:
         """What this rank reads of a data set: here all of every sample."""
         return dataset
 
-    def forward_and_backward(self, session: Session, batch: Batch) -> None:
-        """Compute the gradients of the mean loss over these samples of the replica, for the strategies with servers.
+    def backpropagation(self, session: Session) -> Callable[[Batch], None]:
+        """The function that computes the gradients of the mean loss over a minibatch of the replica's own.
 
-        A worker is a replica: if it is split, its ranks call it together, with the same samples.
+        It is for the strategies with servers, whose workers are replicas: a strategy that defines it can be their
+        `replica`. The ranks of a replica call it together, with the same samples; what several of them have terms of is
+        summed, except the gradients of parameters that stages of a pipeline tie.
         """
-        session.local_loss(batch).backward()
+        return lambda batch: session.local_loss(batch).backward()
+
+    def check_as_replica(self, name: str) -> None:
+        """Raise ValueError if this strategy cannot be the `replica` of one with servers; name: that setting's."""
+        if self.servers or type(self).backpropagation is Strategy.backpropagation:
+            raise ValueError(
+                f"{name} says how the ranks of one worker share the model, which {type(self).__name__} does not: give "
+                "a strategy that splits it, such as Hybrid(pp=2), or leave out replica"
+            )
 
     def predict(self, session: Session, x: Array) -> Tensor | None:
         """The model's outputs for the samples x, in evaluation; None on ranks that do not have them.
@@ -152,6 +164,14 @@ class Strategy:
         """
         return session.partition.state_dict()
 
+    def memory_plan(self, job: Job, mesh: Mesh[Communicator]) -> MemoryPlan:
+        """What this rank keeps while it trains, for `parallel.memory.predicted`; each strategy says it for itself.
+
+        Raise MemoryUnknown where that is not known. Other stages of the pipeline compute as `plan` has them; the ranks
+        of the mesh, which are there in name only, answer every collective call with this rank's own array.
+        """
+        raise NotImplementedError(f"{type(self).__name__} does not say what a node keeps: define memory_plan")
+
     def check(self, job: Job, nodes: int) -> None:
         """Raise ValueError if this strategy cannot train this job on that number of nodes."""
         if job.precision == "float16" and not self.scales_loss:
@@ -160,7 +180,7 @@ class Strategy:
                 f'{type(self).__name__} update at different times or by different gradients: use precision="bfloat16", '
                 "which needs no scale, or a strategy whose ranks update together, such as Synchronous()"
             )
-        replicas = self.plan(job, nodes).dp
+        replicas = self.plan(job, nodes).shares
         if self.is_asynchronous:
             if (samples := len(job.build_data().train)) < replicas:
                 raise ValueError(f"{samples} samples cannot be dealt to {replicas} nodes: use at most {samples} nodes")

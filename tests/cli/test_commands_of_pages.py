@@ -57,7 +57,15 @@ NOT_TYPED = {  # what a line begins with, and why it is not typed here
     "nbgrader": "another program: tests/course/grading",
 }
 LAUNCHERS = ("mpiexec", "srun")
-DEAR = ("train", "compare", "calibrate", "simulate --measured")
+LARGE_THAT_DOES_NOT_FIT = "memory --model gpt:layers=96,heads=96,width=12288,context=2048 "  # other plans are tried
+DEAR = (
+    "train",
+    "compare",
+    "calibrate",
+    "simulate --measured",
+    "simulate --networks torus:8x8",
+    LARGE_THAT_DOES_NOT_FIT,
+)
 """Commands of a second or more; the first tier types one of the first two."""
 
 

@@ -7,12 +7,20 @@ import re
 import shlex
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tests.cli.command import refused, refuses, succeeds
 
 pytestmark = pytest.mark.timeout(120)
 
+MAPS = """
+from minidl import nn
+
+def maps() -> nn.Module:
+    layers = nn.Conv2d(1, 10, 3, padding=1), nn.Tanh(), nn.AdaptiveAvgPool2d(2), nn.Flatten(), nn.Linear(40, 3)
+    return nn.Sequential(*layers)
+"""
 GPT = ("memory", "--model", "gpt:layers=3,width=48,context=32,vocabulary=98")
 
 
@@ -117,6 +125,26 @@ def test_the_table_has_both_and_the_sentence_what_the_tracer_saw_besides():
     assert "measured" not in succeeds("memory", "--model", "lenet")
 
 
+def test_without_a_formula_the_run_alone_is_shown():
+    said = json.loads(succeeds("memory", "--model", "mlp", "--strategy", "gossip", "--nodes", 2, "--measure", "--json"))
+    assert said["source"] == "measured"
+    assert said["by_component"] == said["measured"]["by_component"]
+    assert said["by_component"]["buffers"] > 0  # a neighbour's weights
+
+
+def test_large_images_are_divided_by_pixels_and_the_run_holds_what_the_formula_says():
+    rng = np.random.default_rng(3)
+    np.savez("fields.npz", x=rng.normal(size=(9, 1, 33, 35)).astype(np.float32), y=np.arange(9) % 3)
+    Path("maps.py").write_text(MAPS)
+    typed = ("memory", "--import", "maps.py", "--model", "maps", "--data", "fields.npz", "--batch-size", 1, "--json")
+    alone = json.loads(succeeds(*typed, "--device-memory", "30KB"))
+    assert "It fits with --plan dp=1,spatial=2x1 on 2 nodes instead of 1: " in alone["advice"]
+    both = json.loads(succeeds(*typed, "--plan", "dp=1,spatial=2x1", "--measure", "--all-ranks"))
+    assert both["bytes"] < 30_000 < alone["bytes"]
+    assert both["bytes_by_rank"] == pytest.approx(both["measured"]["bytes_by_rank"], rel=0.02)
+    assert len(set(both["bytes_by_rank"])) == 2  # of 33 rows
+
+
 def test_more_than_the_machine_has_is_refused_before_the_run():
     said = refused("memory", "--model", "gpt:layers=96,heads=96,width=12288", "--measure")
     assert "--measure runs 1 node on this machine, which has" in said
@@ -134,8 +162,8 @@ def test_what_cannot_be_is_refused_in_one_sentence():
             "--strategy sharded:offload=offload(optimizer) --measure": "counts the arrays of host and device together",
             "--model gpt --recompute selctive": "recompute must be",
             "--model mlp --recompute selective": "MLP has no layer of attention",
-            "--strategy gossip --nodes 4": "Sharded, Pipeline and Hybrid, not Gossip",
-            "--plan pp=2,cuts=seconds": 'use cuts="flops", or give the cuts',
+            "--strategy gossip --nodes 4": "Gossip does not say what its nodes keep: add --measure, which trains a few",
+            "--plan pp=2,cuts=seconds": "cuts by seconds need a run: add --measure",
             "--plan dp=2 --nodes 3": "--plan dp=2 needs 2 nodes, got --nodes 3",
             "--plan dp=2 --nodes 1": "--plan dp=2 needs 2 nodes, got --nodes 1",
             "--device-memory many": "'many' is not a number of bytes",

@@ -125,7 +125,10 @@ def test_models_have_the_sizes_that_are_typed():
     ):
         shown = succeeds("train", "--model", model, "--data", data, "--epochs", 1, "--on", "simulation")
         assert f"{model} ({parameters:,} parameters) on {data}" in shown
-    shown = succeeds("train", "--model", "resnet:depth=14", "--epochs", 1, "--on", "simulation", "--out", "run")
+    few = np.random.default_rng(7).integers(256, size=(40, 8, 8, 1), dtype=np.uint8)  # of the shape of the digits
+    np.savez("my.npz", x=few, y=np.arange(40) % 10)
+    resnet = ("--model", "resnet:depth=14", "--data", "my.npz", "--batch-size", 9)
+    shown = succeeds("train", *resnet, "--epochs", 1, "--on", "simulation", "--out", "run")
     assert "resnet:depth=14 (174,970 parameters)" in shown
     succeeds("train", "--resume", "run", "--epochs", 2)
 

@@ -49,6 +49,31 @@ def test_a_plan_may_divide_images_and_says_what_cannot_be_divided(tmp_path):
     refuses("train --model lenet", {"--plan spatial=2x": "spatial is a number of slabs of rows, or rows x columns"})
 
 
+def test_a_plan_may_divide_experts_and_the_report_says_what_they_were_sent():
+    Path("my.txt").write_text("abcdefghi jk\n" * 90)
+    text = ("train", "--data", "my.txt", "--epochs", 1, "--on", "simulation", "--batch-size", 16, "--json")
+    model = "gpt:layers=2,heads=2,width=8,context=8,experts=4"
+    said = json.loads(succeeds(*text, "--model", f"{model},top=2,capacity_factor=0.9", "--plan", "dp=2,ep=2"))
+    assert said["nodes"] == 4
+    windows = 9 * 13 * 90 // 10 // 8
+    for counts in said["routing"][0].values():
+        assert sum(counts["load"]) == 2 * 8 * windows
+        assert 0 < counts["dropped"] < sum(counts["load"])
+    shown = succeeds(*text[:-1], "--model", model, "--plan", "ep=2")
+    assert "of the tokens" in shown
+    assert "dropped" in shown
+    refuses(
+        "train --data my.txt --on simulation --batch-size 16",
+        {
+            f"--model {model} --plan ep=3": "4 experts cannot be divided by 3 ranks",
+            "--model gpt:width=8,heads=2,context=8,top=2": "top, capacity_factor and balance are settings of experts",
+            f"--model {model},top=5": "top must be",
+            "--model gpt:width=8,heads=2,context=8 --plan ep=2": "the GPT has none: leave out ep",
+        },
+    )
+    refuses("memory --data my.txt", {f"--model {model} --plan ep=2": "predicted does not know how many tokens meet"})
+
+
 def test_a_plan_may_order_its_axes_which_changes_no_bit(tmp_path):
     for name, setting in {"usual": "", "ordered": ",axes=[tp, pp, dp]"}.items():
         succeeds(*TRAIN, "--plan", f"dp=2,tp=2,micro_batches=2{setting}", "--out", name)
@@ -101,6 +126,22 @@ def few_digits() -> str:
         "    return data.Splits(*(data.Dataset(part.x[:40], part.y[:40]) for part in data.digits()))\n"
     )
     return "few.py"
+
+
+def test_a_plan_splits_the_workers_of_a_strategy_with_servers():
+    servers = "parameter_server:servers=2,staleness=0"
+    said = succeeds(*TRAIN, "--strategy", servers, "--plan", "dp=2,pp=2,micro_batches=2", "--batch-size", 24)
+    assert f"strategy {servers},replica=hybrid(pp=2,micro_batches=2)" in said
+    refuses(
+        "train --model mlp --on simulation",
+        {
+            "--strategy gossip --plan pp=2": "both say how to train: give one of them, or a strategy with servers",
+            "--strategy hybrid:pp=2 --plan dp=2": "both say how to train",
+            "--strategy downpour:replica=hybrid(pp=2) --plan tp=2": "both say how to train",
+            "--strategy downpour --plan pp=2,shard=1": "leave out shard=1",
+            "--strategy downpour --plan pp=2 --elastic": 'on_failure="continue" lets the other workers finish',
+        },
+    )
 
 
 def test_a_plan_that_no_mesh_can_follow_ends_with_a_sentence():
@@ -158,6 +199,6 @@ def test_a_plan_that_no_mesh_can_follow_ends_with_a_sentence():
             "dp=2,shard=4": "Hybrid: shard must be from 1 to 3, got 4",
             "tp=2,shard=3": "shares the state of training out among the replicas, and there is one: give dp=2 or more",
             "dp=2,shards=3": "did you mean 'shard'?",
-            "ep=2": "an axis or a setting must be 'dp', 'pp', 'spatial', 'tp', ",
+            "xp=2": "an axis or a setting must be 'dp', 'ep', 'pp', 'spatial', 'tp', ",
         },
     )

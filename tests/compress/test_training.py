@@ -40,7 +40,7 @@ def trained(compressor, optimizer=plain_sgd, nodes=3, on="simulation"):
 
 
 def test_what_loses_nothing_trains_as_one_node():
-    truth = weights(parallel.train(small_job(optimizer=momentum_sgd)))
+    truth = weights(parallel.train(small_job(optimizer=momentum_sgd), on="simulation"))
     for lossless in (
         TopK(1.0),
         TopK(1.0, all_reduce="split"),
@@ -91,7 +91,7 @@ def test_dense_dgc_without_masking_trains_as_momentum_sgd_on_one_node_also_when_
         (0.1, partial(Clipped, lr=0.1, momentum=0.9), 1, 1e-5),  # clip_grad_norm_ adds 1e-6 to the norm
     ]:
         with naming(clip):
-            truth = weights(parallel.train(small_job(optimizer=optimizer)))
+            truth = weights(parallel.train(small_job(optimizer=optimizer), on="simulation"))
             report = trained(dgc(clip=clip), nodes=nodes)
             assert np.abs(weights(report) - truth).max() < tolerance
             assert len(set(report.digests)) == 1
@@ -104,7 +104,7 @@ def test_the_epoch_reaches_the_warm_up_and_the_messages_become_shorter():
 
 
 def test_a_run_whose_nodes_remember_gradients_cannot_be_resumed(tmp_path):
-    parallel.train(small_job(optimizer=plain_sgd), folder=tmp_path)
+    parallel.train(small_job(optimizer=plain_sgd), on="simulation", folder=tmp_path)
     for compressor in (ErrorFeedback(TopK(0.1)), DGC(0.1), PowerSGD(1)):
         with naming(compressor), pytest.raises(ValueError, match="cannot go on from a checkpoint"):
             job, strategy = small_job(optimizer=plain_sgd, epochs=5), Synchronous(compressor=compressor)

@@ -263,6 +263,7 @@ RUNS: dict[str, Callable[[], object]] = {
     "Gossip('none')": lambda: train(parallel.Gossip("none")),
     'Offload("optimizer")': offload,
     "PIL.ImageOps.fit(image, ({}, {}))": lambda: ImageOps.fit(Image.new("L", (6, 5)), (4, 5)).resize((4, 5)),
+    "Hybrid(pp=2)": lambda: train(parallel.ParameterServer(replica=parallel.Hybrid(pp=2))),
     "Hybrid(tp=4)": lambda: parallel.train(small_job(), parallel.Hybrid(tp=4, layout=LAYOUT), 4, "simulation"),
     "Job(model=report.model())": train_on,
     "Network(alpha, beta)": lambda: add_one("processes", cluster.Network(1e-5, 1e-9)),

@@ -12,6 +12,7 @@ from minidl.mini.cluster import simulate
 from minidl.mini.tensor import Tensor
 from minidl.parallel import pipeline
 from tests.mini.jobs import ALPHA, BETA, by_the_core, by_the_workshop, job, messages, trained_messages, weights_of
+from tests.tiers import exhaustively
 
 SCHEDULES = {"gpipe": (core.gpipe, pipeline.GPipe), "1f1b": (core.one_f_one_b, pipeline.OneFOneB)}
 
@@ -48,7 +49,7 @@ def test_the_picture_of_1f1b_of_3_stages():
 
 
 @pytest.mark.parametrize("name", SCHEDULES)
-@pytest.mark.parametrize("stages", [1, 2, 3, 4])
+@pytest.mark.parametrize("stages", [1, 3, *exhaustively(2, 4)])
 def test_a_pipeline_trains_with_the_workshops_weights_messages_bytes_and_seconds(name, stages):
     cuts = {3: (2, 3)}.get(stages, "flops")  # as the core cuts seven layers
     report = by_the_workshop(job(), parallel.Pipeline(stages=stages, micro_batches=5, schedule=name, cuts=cuts), stages)
@@ -74,7 +75,7 @@ def test_1f1b_keeps_no_more_micro_batches_than_stages_follow_and_gpipe_keeps_all
     assert [most_kept(core.gpipe, stage) for stage in range(4)] == [8, 8, 8, 8]
 
 
-@pytest.mark.parametrize("nodes", [1, 2, 3, 4, 8])
+@pytest.mark.parametrize("nodes", [1, 3, *exhaustively(2, 4, 8)])
 def test_divided_layers_train_as_the_workshops_do_with_as_many_all_reduces(nodes):
     report = by_the_workshop(job(), parallel.Hybrid(tp=nodes, pp=1, micro_batches=1), nodes)
     run = by_the_core(job(), core.tensor_parallel, nodes)

@@ -117,6 +117,24 @@ def test_gpt_3_is_counted_in_a_few_megabytes() -> None:
     assert whole == 174_604_259_328
 
 
+def test_windows_of_thousands_of_images_are_counted_in_the_memory_of_a_few() -> None:
+    tracemalloc.start()
+    counts = nn.count(nn.MaxPool2d(3, 2, 1), (8192, 64, 113, 111))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert counts.layers[0].shape == (8192, 64, 57, 56)
+    assert peak < 1e6
+
+
+@pytest.mark.parametrize("indices", [1, 2])
+@pytest.mark.parametrize(
+    "before", [(), (slice(None),), (...,), (slice(None), slice(1, 3)), (0,), (..., 0, slice(None))]
+)
+def test_an_array_without_contents_is_indexed_as_numpy_does(before: tuple[Any, ...], indices: int) -> None:
+    key = (*before, *(np.array([[0], [2]]), np.array([1, 2, 0]))[:indices])
+    assert shapes.empty((3, 5, 7, 6))[key].shape == np.zeros((3, 5, 7, 6))[key].shape
+
+
 def test_work_and_parameters_of_a_layer_count_once_where_it_is_used_first() -> None:
     shared = nn.Linear(7, 7, bias=False)
     counts = nn.count(nn.Sequential(shared, nn.Tanh(), shared), (5, 7))

@@ -11,7 +11,7 @@ from tests.parallel.jobs import small_job
 
 
 @pytest.mark.parametrize(
-    ("plan", "world"), [(ParallelPlan(), 1), (ParallelPlan(dp=3), 3), (ParallelPlan(dp=2, pp=3, tp=2), 12)]
+    ("plan", "world"), [(ParallelPlan(), 1), (ParallelPlan(dp=3), 3), (ParallelPlan(dp=2, pp=3, tp=2, ep=2), 24)]
 )
 def test_the_world_is_the_product_of_the_axes(plan, world):
     assert plan.world == world == math.prod(plan.shape)
@@ -21,18 +21,18 @@ def test_the_world_is_the_product_of_the_axes(plan, world):
 
 def test_ranks_are_counted_row_by_row_with_tp_innermost_and_dp_outermost():
     plan = ParallelPlan(dp=2, pp=2, tp=3)
-    assert plan.coordinates(1) == {"dp": 0, "pp": 0, "spatial": 0, "tp": 1}
-    assert plan.coordinates(3) == {"dp": 0, "pp": 1, "spatial": 0, "tp": 0}
-    assert plan.coordinates(6) == {"dp": 1, "pp": 0, "spatial": 0, "tp": 0}
+    assert plan.coordinates(1) == {"dp": 0, "ep": 0, "pp": 0, "spatial": 0, "tp": 1}
+    assert plan.coordinates(3) == {"dp": 0, "ep": 0, "pp": 1, "spatial": 0, "tp": 0}
+    assert plan.coordinates(6) == {"dp": 1, "ep": 0, "pp": 0, "spatial": 0, "tp": 0}
     assert len({tuple(plan.coordinates(rank).values()) for rank in range(plan.world)}) == plan.world
     assert tuple(plan.coordinates(0)) == AXES
 
 
 def test_ranks_along_the_last_of_the_axes_are_neighbours():
-    plan = ParallelPlan(dp=2, pp=2, tp=3, axes=("tp", "pp", "spatial", "dp"))
+    plan = ParallelPlan(dp=2, pp=2, tp=3, axes=("tp", "pp", "ep", "spatial", "dp"))
     assert [plan.coordinates(rank)["dp"] for rank in (0, 1, 2)] == [0, 1, 0]
     assert [plan.coordinates(rank)["tp"] for rank in (3, 4, 8)] == [0, 1, 2]
-    assert plan.shape == (3, 2, 1, 2)
+    assert plan.shape == (3, 2, 1, 1, 2)
     for axes, error in ((("dp", "tp"), ValueError), ((*AXES, "tp"), ValueError), ("dp", TypeError), (None, TypeError)):
         with pytest.raises(error, match="ParallelPlan: axes must"):
             ParallelPlan(axes=axes)

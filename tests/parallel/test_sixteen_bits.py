@@ -14,7 +14,7 @@ from minidl.data import Dataset, Splits
 from minidl.parallel import Hybrid, Pipeline, Serial, Sharded, Synchronous
 from minidl.parallel.gradients import flat_vector as vector
 from tests.parallel.jobs import blobs, small_job
-from tests.tiers import all_but_first_exhaustive
+from tests.tiers import all_but_first_exhaustive, exhaustively
 
 
 def job(precision, **changes):
@@ -66,7 +66,7 @@ SIXTEEN = ["bfloat16", "float16"]
 STAGES = [Sharded(stage, algorithm="ordered", bucket_mb=1e-4) for stage in (1, 2, 3)]
 
 
-@pytest.mark.parametrize("precision", SIXTEEN)
+@pytest.mark.parametrize("precision", ["float16", *exhaustively("bfloat16")])
 def test_shards_end_with_the_bits_of_synchronous_masters_included(precision):
     for nodes in (2, 3):
         truth = parallel.train(job(precision, **DEEP), Synchronous(algorithm="ordered"), nodes, "simulation")
@@ -161,7 +161,7 @@ def test_a_step_is_skipped_by_all_ranks_or_by_none(strategy, nodes):
 # ---- checkpoints ----
 
 
-@pytest.mark.parametrize("precision", SIXTEEN)
+@pytest.mark.parametrize("precision", ["float16", *exhaustively("bfloat16")])
 def test_a_run_is_resumed_to_the_same_bits_by_any_of_the_strategies_with_these_bits(precision, tmp_path):
     strategies = [Synchronous(algorithm="ordered"), *STAGES]
     make = partial(job, precision, **DEEP | {"data": large})

@@ -76,7 +76,11 @@ def assert_same_run(report, truth, tolerance=1e-10):
 
 @pytest.mark.parametrize(
     ("name", "dp", "m", "on"),
-    [("LeNet", 1, 1, "simulation"), ("tied GPT", 1, 3, "processes"), *exhaustively(("ResNet", 2, 2, "simulation"))],
+    [
+        ("LeNet", 1, 1, "simulation"),
+        ("tied GPT", 1, 3, "simulation"),
+        *exhaustively(("tied GPT", 1, 3, "processes"), ("ResNet", 2, 2, "simulation")),
+    ],
 )
 def test_two_stages_train_to_the_numbers_of_one_node(name, dp, m, on):
     job = JOBS[name]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from minidl import Tensor, backward, nn
@@ -49,6 +50,9 @@ class TwoStages(Strategy):
             mean = session.mean_loss(nn.run_stages(mine, x), batch)
             (mean * batch.weight).backward()
             pipeline.send(x.grad, 0)
+
+    def backpropagation(self, session: Session) -> Callable[[Any], None]:
+        return partial(self.forward_and_backward, session)
 
     def predict(self, session: Session, x: Any) -> Tensor | None:
         pipeline, mine = session.mesh["pp"], half(session.model, session.mesh.coordinates["pp"])

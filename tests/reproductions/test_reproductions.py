@@ -45,6 +45,7 @@ FAST: list[str] = [
     "sparse_all_reduce",
     "learning_per_second",
     "communication_volumes",
+    "distributed_convolution",
 ]
 
 QUICK = ["quantizers"]

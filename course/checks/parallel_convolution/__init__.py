@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import cache
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache, partial
+from typing import Any
 
 from course.checks.parallel_convolution import channel_sums, cut_bytes, halo_patches, slab_gradients
 from course.checks.parallel_convolution.library_versions import BUILDS
 from course.checks.tensor_parallelism import divided_runs
+from course.checks.tensor_parallelism.divided_runs import Divided
 from course.judging import Answer, ChapterChecks, Part
 
 chapter = ChapterChecks("12_parallel_convolution", BUILDS)
@@ -123,24 +125,15 @@ def halo_exchange(
 ) -> None:
     """The patches; half of it is for messages between neighbours only, as short as they can be, and no waiting."""
 
-    @cache
-    def exchange(case: halo_patches.Case) -> halo_patches.Exchange:
-        return halo_patches.Exchange(answer, case, seed)
-
+    exchange = cache(partial(halo_patches.Exchange, answer, seed=seed))
     with part(1.5, "slabs: the rows that the convolution needs"):
-        for case in slabs:
-            halo_patches.compare_patches(exchange(tuple(case)))
+        compare(exchange, slabs, halo_patches.compare_patches)
     with part(1.5, "a grid: rows, columns and corners"):
-        for case in grids:
-            halo_patches.compare_patches(exchange(tuple(case)))
+        compare(exchange, grids, halo_patches.compare_patches)
     with part(2, "one message to each neighbour, with what it needs"):
-        for case in (*slabs, *grids):
-            halo_patches.compare_messages(exchange(tuple(case)))
-            halo_patches.compare_patches(exchange(tuple(case)))
+        compare(exchange, (*slabs, *grids), halo_patches.compare_messages, halo_patches.compare_patches)
     with part(1, "long messages and more ranks: no deadlock, and no waiting in a line"):
-        for case in long:
-            halo_patches.compare_patches(exchange(tuple(case)))
-            halo_patches.compare_time(exchange(tuple(case)))
+        compare(exchange, long, halo_patches.compare_patches, halo_patches.compare_time)
 
 
 @chapter.exercise(
@@ -176,23 +169,15 @@ def weight_gradient(
 ) -> None:
     """The gradients of one node; half of it is for the sums over ranks, and the gradients of the halo."""
 
-    @cache
-    def run(case: slab_gradients.Case) -> divided_runs.Divided:
-        return slab_gradients.slabs(answer, case, seed)
-
+    run = cache(partial(slab_gradients.slabs, answer, seed=seed))
     with part(1.5, "the gradients of the weights and of the bias, whole on each rank"):
-        for case in cases:
-            divided_runs.compare(run(tuple(case)), ("gw", "gb"))
+        compare(run, cases, returned("gw", "gb"))
     with part(1.5, "the gradient of this rank's rows, with that of the neighbours' halos"):
-        for case in cases:
-            divided_runs.compare(run(tuple(case)), ("gx",))
+        compare(run, cases, returned("gx"))
     with part(1, "one or two all-reduces of F C K K + F words"):
-        for case in cases:
-            slab_gradients.compare_sums(run(tuple(case)), tuple(case))
+        compare(run, cases, slab_gradients.compare_sums)
     with part(1, "one message to each neighbour, with the gradients of its pixels"):
-        for case in cases:
-            slab_gradients.compare_returned(run(tuple(case)), tuple(case))
-            divided_runs.compare(run(tuple(case)), ("gx",))
+        compare(run, cases, slab_gradients.compare_returned, returned("gx"))
 
 
 @chapter.exercise(
@@ -222,17 +207,22 @@ def stationary_x(
 ) -> None:
     """This rank's channels of y; two thirds are for the one reduce-scatter and its words."""
 
-    @cache
-    def run(case: channel_sums.Case) -> divided_runs.Divided:
-        return channel_sums.channels(answer, case, seed)
-
+    run = cache(partial(channel_sums.channels, answer, seed=seed))
     with part(1, "this rank's channels of y, with the bias once"):
-        for case in cases:
-            divided_runs.compare(run(tuple(case)), ("y",))
+        compare(run, cases, returned("y"))
     with part(1, "one reduce-scatter, and nothing else"):
-        for case in cases:
-            channel_sums.compare_collectives(run(tuple(case)))
-            divided_runs.compare(run(tuple(case)), ("y",))
+        compare(run, cases, channel_sums.compare_collectives, returned("y"))
     with part(1, "the words of one reduce-scatter of y"):
-        for case in cases:
-            channel_sums.compare_words(run(tuple(case)), tuple(case))
+        compare(run, cases, channel_sums.compare_words)
+
+
+def compare(run: Callable[[Any], Any], cases: Iterable[Sequence[int]], *comparisons: Callable[[Any], None]) -> None:
+    """Make each comparison with the run of each case."""
+    for case in cases:
+        for comparison in comparisons:
+            comparison(run(tuple(case)))
+
+
+def returned(*names: str) -> Callable[[Divided], None]:
+    """The comparison of the results with these names."""
+    return partial(divided_runs.compare, names=names)

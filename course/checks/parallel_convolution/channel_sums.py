@@ -89,9 +89,11 @@ def compare_collectives(one: Divided) -> None:
         )  # fmt: skip
 
 
-def compare_words(one: Divided, case: Case) -> None:
+def compare_words(one: Divided) -> None:
     """Raise Wrong unless the ranks together send the words of one reduce-scatter of y."""
-    p, N, _C, filters, H, W, K, stride, padding = case
+    given = one.ranks[0].given
+    (N, _C, H, W), (filters, _, K, _), p = given["x"].shape, given["w"].shape, one.p
+    stride, padding = given["stride"], given["padding"]
     pixels = N * output_size(H, K, stride, padding) * output_size(W, K, stride, padding)
     want, got = (p - 1) * pixels * filters, sum(one.run.nbytes) / 8
     causes = {

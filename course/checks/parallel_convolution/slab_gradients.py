@@ -116,10 +116,10 @@ def kept(array: Array, rows: tuple[int, int]) -> Array:
     return result
 
 
-def compare_sums(one: Divided, case: Case) -> None:
+def compare_sums(one: Divided) -> None:
     """Raise Wrong unless one or two all-reduces of F C K K + F words are all that is not sent between neighbours."""
-    p, _N, C, _H, _W, filters, K, *_ = case
-    words = filters * C * K * K + filters
+    p, w = one.p, one.ranks[0].given["w"]
+    words = w.size + len(w)
     expected = f"expected one or two all-reduces of {counted(words, 'word')} together"
     total = 0.0
     for rank in range(p) if p > 1 else ():
@@ -147,9 +147,11 @@ def compare_sums(one: Divided, case: Case) -> None:
         could_have_carried(one.run, f"{one.called(rank)}: gw", rank, range(p), 8 * words)
 
 
-def compare_returned(one: Divided, case: Case) -> None:
+def compare_returned(one: Divided) -> None:
     """Raise Wrong unless each rank sends its neighbours the gradients of their pixels, in one message each."""
-    p, N, C, H, W, _F, K, stride, padding = case
+    given = one.ranks[0].given
+    (N, *_), (_F, C, K, _), p = given["g"].shape, given["w"].shape, one.p
+    H, W, stride, padding = (given[name] for name in ("H", "W", "stride", "padding"))
     rows = lines(H, p, K, stride, padding)
     for rank in range(p):
         called = one.called(rank)

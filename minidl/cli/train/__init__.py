@@ -63,10 +63,12 @@ def train(
         str | None,
         Option(
             help="Split the model: dp=2,pp=2,tp=2 makes two replicas of a pipeline of two stages, whose layers are "
-            "divided by two nodes each, on eight nodes; spatial=2x2 divides images into tiles. With the settings of "
+            "divided by two nodes each, on eight nodes; spatial=2x2 divides images into tiles, ep=4 the experts of "
+            "a gpt:experts=8 and the samples. With the settings of "
             "the strategy hybrid: micro_batches=8, schedule=gpipe or schedule=FILE.csv, shard=3 (replicas share out "
             "weights, gradients and optimizer state; 2: not weights; 1: the state alone), "
-            "'layout={fc1: column_linear, fc2: row_linear}' and so on."
+            "'layout={fc1: column_linear, fc2: row_linear}' and so on. With --strategy parameter_server, or another "
+            "with servers, each replica is a worker."
         ),
     ] = None,
     on: On = "processes",

@@ -188,16 +188,19 @@ def _as_yaml(text: object) -> str:
 
 # ---- --plan ----
 
-AXES = ("dp", "pp", "spatial", "tp")
+AXES = ("dp", "ep", "pp", "spatial", "tp")
 
 
 def with_plan(plan: str, options: Mapping[str, Any], asked: Collection[str]) -> dict[str, Any]:
     """The options `strategy` and `nodes` of a plan.
 
-    asked: names of the options given on the command line. Raises ValueError if they contradict the plan.
+    asked: names of the options given on the command line. Raises ValueError if they contradict the plan. A strategy
+    with workers that may be split has one for each replica of the plan.
 
     >>> with_plan("pp=4,dp=2,schedule=gpipe", {}, ())
     {'strategy': 'hybrid:dp=2,pp=4,tp=1,schedule=gpipe', 'nodes': 8}
+    >>> with_plan("pp=4,dp=2", {"strategy": "downpour:push_every=3"}, {"strategy"})
+    {'strategy': 'downpour:push_every=3,replica=hybrid(pp=4)', 'nodes': 8}
     """
     try:
         typed = components.parse("plan", f"plan:{plan}")
@@ -214,9 +217,26 @@ def with_plan(plan: str, options: Mapping[str, Any], asked: Collection[str]) -> 
         elif name in AXES:
             extent = components.value_of("--plan", name, text, int, {})
             nodes *= whole_number(f"--plan {plan}: {name}", extent, at_least=1)
-    if "strategy" in asked:
-        raise ValueError(f"--plan {plan} and --strategy {options['strategy']} both say how to train: give one of them")
     if "nodes" in asked and options["nodes"] != nodes:
         raise ValueError(f"--plan {plan} needs {nodes} nodes, got --nodes {options['nodes']}: leave out --nodes")
+    if "strategy" in asked:
+        of_worker = {name: text for name, text in typed.named.items() if name != "dp"}
+        return {"strategy": _with_replica(plan, options["strategy"], of_worker), "nodes": nodes}
     settings = dict.fromkeys(("dp", "pp", "tp"), "1") | typed.named
     return {"strategy": "hybrid:" + ",".join(f"{name}={text}" for name, text in settings.items()), "nodes": nodes}
+
+
+def _with_replica(plan: str, text: str, of_worker: Mapping[str, str]) -> str:
+    """The strategy that was typed, with workers that the settings of a plan split; as it is if there are none."""
+    typed = components.parse("strategy", text)
+    cls = components.find("strategy", typed.name, strategies.STRATEGIES)
+    may_split = "replica" in components.settings(cls) and "replica" not in typed.named
+    if issubclass(cls, parallel.Pipeline) or (of_worker and not may_split):
+        raise ValueError(
+            f"--plan {plan} and --strategy {text} both say how to train: give one of them, or a strategy "
+            "with servers, whose workers a plan can split, such as parameter_server"
+        )
+    replica = ",".join(f"{name}={value}" for name, value in of_worker.items())
+    settings = [*typed.values, *(f"{name}={value}" for name, value in typed.named.items())]
+    settings += [f"replica=hybrid({replica})"] * bool(replica)
+    return typed.name + ":" * bool(settings) + ",".join(settings)

@@ -18,6 +18,7 @@ from minidl.plots.style import bytes_text, seconds_text
 
 if TYPE_CHECKING:
     from minidl.cli.job import Options
+    from minidl.nn.experts import RoutingCounts
     from minidl.parallel import Report, Strategy
 
 
@@ -71,6 +72,11 @@ def table(report: Report) -> Table:
     result.add_row("samples/s, last epoch", f"{last['samples_per_second']:,.0f}")
     result.add_row("time of all nodes", shares_text)
     result.add_row("sent by node 0, in all", bytes_text(last["bytes"]))
+    if report.routing:
+        for name, counts in report.routing[-1].items():
+            chosen = counts.load.sum()
+            loads = " ".join(f"{load / chosen:.0%}" for load in counts.load)
+            result.add_row(f"experts of {name}", f"{loads} of the tokens; {counts.dropped / chosen:.1%} dropped")
     if uses := report.recorded.get("device"):
         peak = max((use for each in uses for use in each), key=lambda use: use.peak)
         parts = ", ".join(f"{name} {bytes_text(nbytes)}" for name, nbytes in peak.at_peak.items() if nbytes)
@@ -90,8 +96,13 @@ def as_json(report: Report, folder: Path) -> dict[str, Any]:
         "seconds": report.seconds,
         "clock": report.trace.source,
         **{name: _finite(last[name]) for name in ("accuracy", "loss", "test_loss")},
+        **({"routing": [_routing(epoch) for epoch in report.routing]} if report.routing else {}),
         "history": [{name: _finite(value) for name, value in row.items()} for row in report.history],
     }
+
+
+def _routing(epoch: dict[str, RoutingCounts]) -> dict[str, Any]:
+    return {name: {"load": counts.load.tolist(), "dropped": counts.dropped} for name, counts in epoch.items()}
 
 
 def _finite(value: Any) -> Any:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from math import sqrt
 from typing import Any
 
@@ -16,6 +18,8 @@ from minidl.nn import init
 from minidl.nn.attention import attention_weights
 from minidl.nn.container import ModuleList
 from minidl.nn.dropout import Dropout
+from minidl.nn.experts import MixtureOfExperts
+from minidl.nn.feed_forward import FeedForward
 from minidl.nn.linear import Embedding, Linear
 from minidl.nn.module import Module
 from minidl.nn.normalization import LayerNorm
@@ -54,26 +58,14 @@ def _attend(heads: Tensor) -> Tensor:
     return F.scaled_dot_product_attention(heads[0], heads[1], heads[2], is_causal=True)
 
 
-class FeedForward(Module):
-    """Two linear layers with GELU between them, applied to every position separately."""
-
-    def __init__(self, n_embd: int, dropout: float, bias: bool) -> None:
-        self.c_fc = Linear(n_embd, 4 * n_embd, bias)
-        self.c_proj = Linear(4 * n_embd, n_embd, bias)
-        self.dropout = Dropout(dropout)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.dropout(self.c_proj(F.gelu(self.c_fc(x))))
-
-
 class Block(Module):
-    """x + attention(norm(x)), then x + feed_forward(norm(x))."""
+    """x + attention(norm(x)), then x + mlp(norm(x)), a feed-forward network or a mixture of experts."""
 
-    def __init__(self, n_embd: int, n_head: int, dropout: float, bias: bool) -> None:
+    def __init__(self, n_embd: int, n_head: int, dropout: float, bias: bool, mlp: Callable[[], Module]) -> None:
         self.ln_1 = LayerNorm(n_embd, bias=bias)
         self.attn = CausalSelfAttention(n_embd, n_head, dropout, bias)
         self.ln_2 = LayerNorm(n_embd, bias=bias)
-        self.mlp = FeedForward(n_embd, dropout, bias)
+        self.mlp = mlp()
 
     def forward(self, x: Tensor) -> Tensor:
         x = x + self.attn(self.ln_1(x))
@@ -84,12 +76,20 @@ class Transformer(Module):
     """Compute features from tokens: embeddings of token and position, the blocks, a final norm."""
 
     def __init__(
-        self, vocab_size: int, block_size: int, n_layer: int, n_head: int, n_embd: int, dropout: float, bias: bool
+        self,
+        vocab_size: int,
+        block_size: int,
+        n_layer: int,
+        n_head: int,
+        n_embd: int,
+        dropout: float,
+        bias: bool,
+        mlp: Callable[[], Module],
     ) -> None:
         self.wte = Embedding(vocab_size, n_embd)
         self.wpe = Embedding(block_size, n_embd)
         self.drop = Dropout(dropout)
-        self.h = ModuleList(Block(n_embd, n_head, dropout, bias) for _ in range(n_layer))
+        self.h = ModuleList(Block(n_embd, n_head, dropout, bias, mlp) for _ in range(n_layer))
         self.ln_f = LayerNorm(n_embd, bias=bias)
 
     def forward(self, tokens: Any) -> Tensor:
@@ -118,6 +118,9 @@ class GPT(Module):
         dropout       probability of dropping an element of the embeddings or of what a block adds; nanoGPT also drops
                       attention weights
         bias          whether linear layers and norms have a bias
+        experts       feed-forward networks of each block, between which a gate chooses for every token
+                      (`nn.MixtureOfExperts`); None: one, as in GPT-2
+        top, capacity_factor, balance   of the mixtures, if there are experts
 
     Shapes: tokens (n, t), integers, t <= block_size -> logits (n, t, vocab_size) of the next token at each position.
     lm_head.weight and transformer.wte.weight are one tensor, counted once: the defaults have 124,439,808 parameters.
@@ -142,13 +145,21 @@ class GPT(Module):
         n_embd: int = 768,
         dropout: float = 0.0,
         bias: bool = True,
+        experts: int | None = None,
+        top: int = 1,
+        capacity_factor: float = 1.25,
+        balance: float = 0.01,
     ) -> None:
         n_embd = whole_number("GPT: n_embd", n_embd, at_least=1)
         n_head = whole_number("GPT: n_head", n_head, at_least=1)
         if n_embd % n_head:
             raise ValueError(f"GPT: n_embd must be a multiple of n_head, got {n_embd} and {n_head}")
         self.block_size = whole_number("GPT: block_size", block_size, at_least=1)
-        self.transformer = Transformer(vocab_size, block_size, n_layer, n_head, n_embd, dropout, bias)
+        mlp: Callable[[], Module] = partial(FeedForward, n_embd, 4 * n_embd, dropout, bias)
+        if experts is not None:
+            settings = experts, top, capacity_factor, balance, dropout, bias
+            mlp = partial(MixtureOfExperts, n_embd, 4 * n_embd, *settings)
+        self.transformer = Transformer(vocab_size, block_size, n_layer, n_head, n_embd, dropout, bias, mlp)
         self.lm_head = Linear(n_embd, vocab_size, bias=False)
         self.transformer.wte.weight = self.lm_head.weight
         for name, parameter in self.named_parameters():

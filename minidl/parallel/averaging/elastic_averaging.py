@@ -14,15 +14,15 @@ from minidl.parallel.gradients import flat_vector as vector
 from minidl.parallel.job import Job
 from minidl.parallel.run.session import Session
 from minidl.parallel.servers.keys import Layout
+from minidl.parallel.servers.replicas import OfReplicas
 from minidl.parallel.servers.requests import Requests
-from minidl.parallel.servers.worker import Worker, check_not_split
-from minidl.parallel.strategy import Strategy
+from minidl.parallel.servers.worker import Worker
 
 VARIANTS = ("synchronous", "round_robin", "asynchronous")
 
 
 @dataclass(frozen=True)
-class ElasticAveraging(Strategy):
+class ElasticAveraging(OfReplicas):
     """EASGD: every worker trains its own model; an elastic force ties each model to a shared centre.
 
         centre = x_i = initial weights
@@ -41,6 +41,7 @@ class ElasticAveraging(Strategy):
                    momentum v is added to the step; default 0: none. Instead, the optimizer may have momentum
         algorithm  all-reduce of the synchronous variant, as in `comm.all_reduce`
         overlap    True: the all-reduce of the synchronous variant overlaps the gradient (Sync EASGD 3); default False
+        replica    as for ParameterServer; with variant="synchronous", on one rank
 
     The centre is the model that is evaluated.
     Conserved: a pull moves weight from worker to centre, so centre + sum(x_i) changes by gradients only.
@@ -74,6 +75,7 @@ class ElasticAveraging(Strategy):
     overlap: bool = False
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.alpha is not None:
             real_number("ElasticAveraging: alpha", self.alpha, above=0, at_most=1)
         self.check_whole(period=1)
@@ -94,7 +96,7 @@ class ElasticAveraging(Strategy):
         super().check(job, nodes)
         plan = self.plan(job, nodes)
         if not self.servers:
-            check_not_split("ElasticAveraging(variant='synchronous')", plan)
+            self.check_one_rank("ElasticAveraging(variant='synchronous')", job, nodes)
         samples = job.smallest_batch * (plan.dp if self.servers else 1)
         steps = ceil(job.epochs * len(job.build_data().train) / samples)  # of a worker, at most
         if self.period >= steps > 1:
@@ -112,6 +114,7 @@ class ElasticAveraging(Strategy):
     def run(self, session: Session) -> None:
         centre, velocity = session.weights(), np.zeros_like(session.weights())
         worker = Worker(session, Layout(session.model, servers=1), one_at_a_time=True) if self.servers else None
+        backpropagate = self.backpropagation(session)
         seen = unreported = 0  # samples of this worker: of the run, since the last pull
         for batch in session.batches_until_finished() if self.servers else session.local_batches(centre.copy):
             x, pull, adding = session.weights(), None, None
@@ -129,7 +132,7 @@ class ElasticAveraging(Strategy):
                 session.set_weights(x + self.momentum * velocity)
             session.zero_grad()
             if len(batch.x):  # in the ragged last minibatch a share may be empty
-                self.forward_and_backward(session, batch)
+                backpropagate(batch)
             unreported, seen = unreported + len(batch.x), seen + len(batch.x)
             session.update(samples=session.replicas * seen if self.servers else None)
             velocity = session.weights() - x

@@ -7,8 +7,11 @@ from typing import ClassVar
 
 import numpy as np
 
+from minidl.cluster.comm import Communicator
+from minidl.cluster.mesh import Mesh
 from minidl.data.loader import Batch
 from minidl.parallel.job import Job
+from minidl.parallel.memory_plan import MemoryPlan, MemoryUnknown
 from minidl.parallel.run.minibatches import micro_batches
 from minidl.parallel.run.session import Session
 from minidl.parallel.strategy import Strategy
@@ -46,6 +49,11 @@ class Serial(Strategy):
             raise ValueError(
                 f"Serial trains on one node, not on {nodes}: use one node, or another strategy, such as Synchronous()"
             )
+
+    def memory_plan(self, job: Job, mesh: Mesh[Communicator]) -> MemoryPlan:
+        if self.shards > 1:
+            raise MemoryUnknown(f"what Serial keeps to add up the gradients of {self.shards} shards is not known")
+        return MemoryPlan(job.build_model(), self.micro_batches)
 
     def run(self, session: Session) -> None:
         for batch in session.batches():

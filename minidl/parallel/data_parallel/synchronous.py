@@ -19,6 +19,7 @@ from minidl.parallel.gradients import compressed
 from minidl.parallel.gradients.buckets import GradientBuckets
 from minidl.parallel.gradients.compressed import CompressedGradients
 from minidl.parallel.job import Job
+from minidl.parallel.memory_plan import MemoryPlan, MemoryUnknown
 from minidl.parallel.run.minibatches import micro_batches
 from minidl.parallel.run.session import Session
 from minidl.parallel.strategy import Strategy
@@ -92,6 +93,11 @@ class Synchronous(Strategy):
 
     def build(self, job: Job, mesh: Mesh[Communicator]) -> Module:
         return self.with_batch_norm(super().build(job, mesh), mesh)
+
+    def memory_plan(self, job: Job, mesh: Mesh[Communicator]) -> MemoryPlan:
+        if self.compressor is not None:
+            raise MemoryUnknown("what a compressor keeps is not known")
+        return MemoryPlan(job.build_model(), self.accumulate, overlaps=self.overlap is not False)
 
     def with_batch_norm(self, model: Module, mesh: Mesh[Communicator]) -> Module:
         """The model, with synchronized batch norms if `batch_norm` says so."""

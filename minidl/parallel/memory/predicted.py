@@ -5,30 +5,28 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import accumulate, chain
-from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from minidl.arguments import one_of, whole_number
 from minidl.cluster.collectives.partition import split
+from minidl.data import Dataset
 from minidl.nn import Module, Parameter
-from minidl.nn.checkpointing import checkpointing
 from minidl.parallel.data_parallel.serial import Serial
-from minidl.parallel.data_parallel.synchronous import Synchronous
 from minidl.parallel.job import Job, check_job
 from minidl.parallel.memory import steps
+from minidl.parallel.memory.alone import Alone
 from minidl.parallel.memory.node_memory import NodeMemory, Part
 from minidl.parallel.memory.reached import DEFERRED
-from minidl.parallel.memory.steps import Alone, Kept, Step
+from minidl.parallel.memory.steps import Kept, Step
+from minidl.parallel.memory_plan import MemoryPlan, MemoryUnknown
 from minidl.parallel.pipeline.action import Action
-from minidl.parallel.pipeline.pipeline import Pipeline
+from minidl.parallel.pipeline.schedules.one_f_one_b import OneFOneB
 from minidl.parallel.run.learner import shards_of
 from minidl.parallel.sharded.scattered_gradients import IN_FLIGHT
-from minidl.parallel.sharded.sharded import Sharded
 from minidl.parallel.sharded.units import GroupSpec, places_of
 from minidl.parallel.strategy import Strategy, check_strategy
-from minidl.parallel.tensor.hybrid import Hybrid
 
 LOSS, MESSAGES, GATHERED = "loss", "messages", "gathered weights"
 EARLIER = "earlier gradients of tied parameters"
@@ -46,12 +44,13 @@ def predicted(
 
     Parameters
         job       what to train: its model, optimizer, loss, largest minibatch, and one sample of its data are read
-        strategy  Serial (the default), Synchronous, Sharded, Pipeline or Hybrid without spatial
+        strategy  one that says what its ranks keep, by `Strategy.memory_plan`: Serial (the default), Synchronous,
+                  Sharded, Pipeline, Hybrid
         nodes     as for `train`
         moment    one of those below, of which the largest is returned; None: the largest of all
 
     Returns a NodeMemory for each rank. Ranks that differ in "dp" or "tp" alone have the same one: that of the first,
-    whose shares are the longest.
+    whose shares are the longest. Along "spatial" each rank has its own tile, with the halos that its windows read.
 
     The model is executed with arrays without contents, stage by stage, so that what forward keeps is counted. The
     optimizer makes its state for one number of each parameter. Gradients, buckets and gathered weights follow from the
@@ -75,9 +74,10 @@ def predicted(
     the order within a stage is unknown.
 
     Raises
-        TypeError     a strategy is expected
-        ValueError    the strategy cannot train the job, or is none of the above
-        RuntimeError  a layer or the loss reads the numbers that it has computed, to decide by them
+        TypeError      a strategy is expected
+        ValueError     the strategy cannot train the job
+        MemoryUnknown  (a ValueError) the strategy does not say what its ranks keep
+        NoContents     (a RuntimeError) a layer or the loss reads the numbers that it has computed, to decide by them
 
     >>> from minidl import data, nn, optim, parallel
     >>> job = parallel.Job(lambda: nn.models.MLP(64, 300, 10), data.digits, optim.Adam)
@@ -89,38 +89,22 @@ def predicted(
         one_of("predicted: moment", moment, MOMENTS)
     nodes = whole_number("predicted: nodes", nodes, at_least=1)
     check_job(job)
-    _check_known(strategy)
+    check_strategy("predicted: strategy", strategy)
+    if "memory_plan" not in vars(kind := type(strategy)):  # a subclass may keep more than what it inherits from
+        raise MemoryUnknown(f"{kind.__name__} does not say what its nodes keep")
     with ExitStack() as stack:
         job = steps.emptied(job, stack)
         strategy.check(job, nodes)
         strategy = strategy.prepared(job, nodes)
-        plan, model = strategy.plan(job, nodes), job.build_model()
-        of_stage = [rank.peak(moment) for rank in _ranks(job, strategy, model, plan.dp)]
-    return [of_stage[plan.coordinates(rank)["pp"]] for rank in range(nodes)]
-
-
-def _check_known(strategy: Strategy) -> None:
-    """Raise TypeError or ValueError unless the memory of this strategy can be predicted."""
-    check_strategy("predicted: strategy", strategy)
-    kind = type(strategy)
-    if kind not in (Serial, Synchronous, Sharded, Pipeline, Hybrid):
-        raise ValueError(f"predicted knows Serial, Synchronous, Sharded, Pipeline and Hybrid, not {kind.__name__}")
-    if isinstance(strategy, Serial) and strategy.shards > 1:
-        raise ValueError("predicted does not know how Serial adds up the gradients of shards: leave out shards")
-    if isinstance(strategy, Synchronous) and strategy.compressor is not None:
-        raise ValueError("predicted does not know what a compressor keeps: leave out compressor")
-    if isinstance(strategy, Hybrid) and strategy._tiles > 1:
-        raise ValueError(
-            "predicted does not know what tiles and their halos take: leave out spatial, or measure a run with "
-            "parallel.memory.live"
-        )
-    if isinstance(strategy, Pipeline) and strategy.made_schedule().is_asynchronous:
-        raise ValueError(
-            "predicted counts one version of the weights, but the stages of an asynchronous pipeline keep several: "
-            "choose another schedule, such as 1f1b"
-        )
-    if isinstance(strategy, Pipeline) and strategy.cuts == "seconds" and strategy.made_schedule().chunks > 1:
-        raise ValueError('predicted computes nothing, so it measures no seconds: use cuts="flops", or give the cuts')
+        plan, of_tile = strategy.plan(job, nodes), []
+        alone: list[Any] = [Alone(rank, nodes) for rank in range(nodes)]
+        for tile in range(plan.spatial):
+            mesh = plan.mesh(alone[plan.mesh(alone[0]).rank_at(spatial=tile)])
+            data = strategy.samples(job.build_data().train, mesh)
+            ranks = _ranks(strategy.memory_plan(job, mesh), job, data, plan.dp)
+            of_tile.append([rank.peak(moment) for rank in ranks])
+    places = map(plan.coordinates, range(nodes))
+    return [of_tile[place["spatial"]][place["pp"]] for place in places]
 
 
 def _samples(job: Job, replicas: int, micro_batches: int) -> list[int]:
@@ -129,42 +113,22 @@ def _samples(job: Job, replicas: int, micro_batches: int) -> list[int]:
     return [len(range(i, share, micro_batches)) for i in reversed(range(micro_batches))]
 
 
-def _ranks(job: Job, strategy: Strategy, model: Module, replicas: int) -> Iterator[_Rank]:
+def _ranks(plan: MemoryPlan, job: Job, data: Dataset, replicas: int) -> Iterator[_Rank]:
     """One rank of each stage of the pipeline; one, if there is none."""
-    stages, of_shard, defer = 1, None, False
-    if isinstance(strategy, Pipeline):
-        made = strategy.made_schedule()
-        stages, count, places = made.stages, made.micro_batches, [made.place(chunk) for chunk in range(made.chunks)]
-        actions = [list(made.actions(stage)) for stage in range(stages)]
-        defer = any(action.kind == "I" for action in actions[0])
-        if isinstance(strategy, Hybrid) and strategy.tp > 1:
-            strategy._split(job, model, Alone(0, strategy.tp))
-        if strategy.recompute == "selective":
-            checkpointing(model, "selective")
-        stand_in: Any = SimpleNamespace(job=job, model=model, mesh={"tp": Alone(0, getattr(strategy, "tp", 1))})
-        of_shard = strategy.loss(stand_in)
-        by_unit = _sharing(strategy) == 3
-        chunks = [
-            steps.chunk(model, stages, number == made.chunks - 1, by_unit)
-            for number, stages in enumerate(strategy.chunks(model))
-        ]
-    else:
-        count = strategy.micro_batches if isinstance(strategy, Serial) else strategy.accumulate  # type: ignore[attr-defined]
-        chunks = [steps.whole(model, is_unit_by_unit=_sharing(strategy) == 3)]
-        places, actions = [0], [[Action(kind, i, 0) for i in range(count) for kind in "FB"]]
-    samples = _samples(job, replicas, count)
-    kept = {size: steps.kept(chunks, job, size, of_shard, places, defer) for size in {*samples} - {0}}
-    state = _state(job, model)
-    for stage in range(stages):
+    made, by_unit = plan.schedule or OneFOneB(1, plan.micro_batches), plan.shard == 3
+    actions = [list(made.actions(stage)) for stage in range(made.stages)]
+    defer = any(action.kind == "I" for action in actions[0])
+    last = len(plan.chunks) - 1
+    chunks = [steps.chunk(plan.model, stages, i == last, by_unit) for i, stages in enumerate(plan.chunks)]
+    chunks = chunks or [steps.whole(plan.model, by_unit)]
+    places = [made.place(chunk) for chunk in range(len(chunks))]
+    samples = _samples(job, replicas, made.micro_batches)
+    kept = {size: steps.kept(chunks, job, data, size, plan.loss, places, defer) for size in {*samples} - {0}}
+    state = _state(job, plan.model)
+    for stage in range(made.stages):
         mine = {chunk: chunks[chunk] for chunk, place in enumerate(places) if place == stage}
-        specs = strategy.shared_groups(model) if isinstance(strategy, Sharded) else []
-        specs = strategy.shared_groups(model, stage) if isinstance(strategy, Hybrid) else specs
-        yield _Rank(strategy, replicas, specs, mine, kept, samples, actions[stage], state)
-
-
-def _sharing(strategy: Strategy) -> int:
-    """What the replicas share out: 0 nothing, 1 the optimizer's state, 2 gradients too, 3 weights too."""
-    return strategy.stage if isinstance(strategy, Sharded) else getattr(strategy, "shard", None) or 0
+        specs = plan.groups[stage] if plan.groups else ()
+        yield _Rank(plan, replicas, specs, mine, kept, samples, actions[stage], state)
 
 
 def _state(job: Job, model: Module) -> dict[Any, int]:
@@ -221,7 +185,7 @@ class _Rank:
     """A rank of one stage: what its steps have, and what there is at each moment of a minibatch.
 
     Parameters
-        strategy  how to train
+        plan      of the strategy
         replicas  their number
         specs     of the groups that they share out
         steps     of this rank's chunks, by the numbers of these
@@ -233,7 +197,7 @@ class _Rank:
 
     def __init__(
         self,
-        strategy: Strategy,
+        plan: MemoryPlan,
         replicas: int,
         specs: Sequence[GroupSpec],
         steps: Mapping[int, Sequence[Step]],
@@ -245,16 +209,14 @@ class _Rank:
         self._steps, self._kept, self._samples = steps, kept, samples
         self._actions = [action for action in actions if action.kind != "U" and samples[action.micro_batch]]
         self._last = {action.chunk: action for action in self._actions if action.kind in "BW"}
-        self._recomputes = isinstance(strategy, Pipeline) and strategy.recompute in (True, "full")
-        self._sharing, self._overlaps = _sharing(strategy), getattr(strategy, "overlap", None) is not False
+        self._recomputes, self._sharing, self._overlaps = plan.recomputes, plan.shard, plan.overlaps
         self._last_use: dict[Any, int] = {}
         first: dict[Any, tuple[int, int]] = {}  # the chunk and step that a tensor belongs to
         for chunk, of_chunk in steps.items():
             for i, step in enumerate(of_chunk):
                 self._last_use |= dict.fromkeys(step.tensors(), i)
                 first = dict.fromkeys(step.tensors(), (chunk, i)) | first
-        keeps = getattr(getattr(strategy, "offload", None), "what", None)  # of what the device would have
-        self._has_host = keeps is not None
+        keeps, self._has_host = plan.host, bool(plan.host)  # of what the device would have
         own = {p: count for spec in specs for p, count in _owned(spec.parameters, replicas).items()}
         self._fixed: list[Part] = []
         self._gradients = {chunk: [0] * (len(of_chunk) + 1) for chunk, of_chunk in steps.items()}  # the loss has none
@@ -352,7 +314,8 @@ class _Rank:
         chunk = last.chunk
         kept = self._kept[self._samples[last.micro_batch]][chunk]
         if kept.again:
-            raise ValueError("predicted knows no device that computes again: leave out checkpointing, or offload")
+            reason, advice = "how much a device computes again is not known", "leave out checkpointing, or offload"
+            raise MemoryUnknown(reason, advice)
         zeros, is_again = [0] * len(kept.steps), len(self._actions) > 2  # gradients of earlier micro-batches are whole
         before = self._gradients[chunk] if is_again else zeros
         is_late = self._sharing == 1 and not self._overlaps

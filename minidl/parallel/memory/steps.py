@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from minidl.cluster.collectives.partition import split
+from minidl.data import Dataset
 from minidl.data.pairs import minibatch
 from minidl.kept_arrays import KeptArrays
 from minidl.kernels import Array, owner, shapes
@@ -22,7 +22,6 @@ from minidl.parallel.mean_loss import Loss, mean_loss
 from minidl.parallel.pipeline.costs import name_of, names_in
 from minidl.parallel.pipeline.handover import separate, tensors_of
 from minidl.parallel.sharded.units import units_of
-from minidl.parallel.tensor.hybrid import RankAndSize
 from minidl.recomputation import checkpoint
 from minidl.tensor import backward
 
@@ -106,18 +105,25 @@ def chunk(model: Module, stages: Sequence[Stage], is_last: bool, is_unit_by_unit
 
 
 def kept(
-    chunks: Sequence[Sequence[Step]], job: Job, samples: int, of_shard: Loss | None, places: Sequence[int], defer: bool
+    chunks: Sequence[Sequence[Step]],
+    job: Job,
+    data: Dataset,
+    samples: int,
+    of_shard: Loss | None,
+    places: Sequence[int],
+    defer: bool,
 ) -> list[Kept]:
     """What each chunk keeps of that many samples.
 
     Parameters
+        data      as this rank reads it
         of_shard  computes the loss from a shard of the outputs, as for `mean_loss`
         places    the stage of the pipeline that has each chunk; a chunk on the stage of the one before receives nothing
         defer     whether to count what is left between I and W
 
     A step like the two before it keeps what the one before keeps, and is not executed: GPT-3 has 96 such blocks.
     """
-    x, y = _samples(job, samples)
+    x, y = samples_of(data, samples)
     left_out = [x, y, *(tensor for steps in chunks for step in steps for tensor in step.tensors())]
     all_arrays, of_sample = KeptArrays(left_out[2:]), {id(owner(each)): each.nbytes for each in (x, y)}
     arrays, found, of_batch = KeptArrays(left_out), [], 0
@@ -199,28 +205,12 @@ def emptied(job: Job, stack: ExitStack) -> Job:
     vars(job)["build_held"] = build_held
     vars(job)["build_model"] = lambda: build_held(lambda model: ())
     vars(job)["each_stage"] = each_stage
-    vars(job)["first_samples"] = lambda count: _samples(job, count)[0]
+    vars(job)["first_samples"] = lambda count: samples_of(job.build_data().train, count)[0]
     return job
 
 
-def _samples(job: Job, count: int) -> tuple[Array, Array]:
+def samples_of(data: Dataset, count: int) -> tuple[Array, Array]:
     """That many samples, without contents but for whole numbers, which models read; and as many labels."""
-    x, y = minibatch(job.build_data().train, np.arange(1))
+    x, y = minibatch(data, np.arange(1))
     is_read = x.dtype.kind in "iu"
     return np.repeat(x, count, 0) if is_read else shapes.empty((count, *x.shape[1:]), x.dtype), np.repeat(y, count, 0)
-
-
-class Alone(RankAndSize):
-    """The communicator of a rank among ranks that compute the same shapes: what they would send is like its own."""
-
-    def mesh(self, shape: tuple[int, ...], names: tuple[str, ...]) -> dict[str, Alone]:
-        return {name: Alone(0, size) for name, size in zip(names, shape, strict=True)}
-
-    def all_reduce(self, x: Any, *args: Any, **options: Any) -> Any:
-        return x * self.size if isinstance(x, int) else x
-
-    def all_gather(self, x: Array, *args: Any, **options: Any) -> list[Array]:
-        return [x] * self.size
-
-    def reduce_scatter(self, x: Array, *args: Any, **options: Any) -> Array:
-        return split(x, self.size)[self.rank]

@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 from minidl import kernels
 from minidl.arguments import one_of, whole_number
 from minidl.kept_arrays import kept_bytes
-from minidl.kernels import array_module
+from minidl.kernels import array_module, shapes
 from minidl.nn import Module, Stage
+from minidl.parallel.memory_plan import MemoryUnknown
 from minidl.parallel.pipeline.handover import separate, tensors_of
 from minidl.recomputation import unchanged
 from minidl.tape import walk
@@ -126,6 +127,8 @@ def costs_of_units(units: Iterable[tuple[Module, Stage]], x: Any, unit: str, rep
         for model, stage in units:
             if model is not named:
                 named, names = model, names_in(model)
+                if unit == "seconds" and any(isinstance(p.data, shapes.Hollow) for p in model.parameters()):
+                    raise MemoryUnknown("cuts by seconds need a run", 'use cuts="flops", or give the cuts')
             last, before = before, (unit, stage.kind(), [(each.shape, each.dtype) for each in inputs])
             if before == last and unit == "flops":
                 rows.append(rows[-1]._replace(name=name_of(stage, names)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from math import ceil
@@ -18,10 +18,12 @@ from minidl.kernels import Array
 from minidl.nn import Module, Parameter, Stage, building
 from minidl.nn.checkpointing import bypasses_checkpointing, check_attention, checkpointing
 from minidl.nn.normalization import BatchNorm
+from minidl.nn.parameter import ModelTensor
 from minidl.nn.stages import shared_modules
 from minidl.parallel.gradients.buckets import GradientBuckets
 from minidl.parallel.job import Job
 from minidl.parallel.mean_loss import Loss
+from minidl.parallel.memory_plan import MemoryPlan, MemoryUnknown
 from minidl.parallel.pipeline.chunks import Chunks, Computing
 from minidl.parallel.pipeline.costs import UNITS, costs_of_units
 from minidl.parallel.pipeline.cuts import balanced_cuts, check_cuts, check_enough
@@ -168,7 +170,7 @@ class Pipeline(Strategy):
             check_cuts("Pipeline", self.cuts, units, chunks)
         if self.made_schedule().is_asynchronous:
             self._check_asynchronous(job, model)
-        share, count = job.batch_size // self.plan(job, nodes).dp, self.made_schedule().micro_batches
+        share, count = job.batch_size // self.plan(job, nodes).shares, self.made_schedule().micro_batches
         if count > share:
             raise ValueError(
                 f"a replica's share of a minibatch, {share} samples, cannot be cut into {count} micro-batches: use at "
@@ -183,7 +185,7 @@ class Pipeline(Strategy):
         made, train = self.made_schedule(), job.build_data().train
         if made.chunks == 1:
             return replace(self, cuts=())
-        samples = max(min(job.batch_size // self.plan(job, nodes).dp, len(train)) // made.micro_batches, 1)
+        samples = max(min(job.batch_size // self.plan(job, nodes).shares, len(train)) // made.micro_batches, 1)
         costs = costs_of_units(job.each_stage(), job.first_samples(samples), self.cuts)
         strategy = replace(self, cuts=balanced_cuts(costs, made.chunks))
         strategy._check_statistics(job.build_held(lambda model: ()))
@@ -239,32 +241,100 @@ class Pipeline(Strategy):
             model = job.build_model()
         return checkpointing(model, "selective") if self.recompute == "selective" else model
 
-    def partition(self, job: Job, mesh: Mesh[Communicator], model: Module) -> list[Stage]:
-        """The stages of the model that this rank holds; a strategy that divides layers does it here."""
-        chunks = self.chunks(model)
+    def partition(self, job: Job, mesh: Mesh[Communicator], model: Module) -> Sequence[Stage | ModelTensor]:
+        """The stages of the model that this rank holds, after `divided`; or tensors of them."""
+        chunks = self.chunks(self.divided(job, mesh, model))
         return [unit for chunk in self.made_schedule().chunks_of(mesh.coordinates["pp"]) for unit in chunks[chunk]]
 
-    def loss(self, session: Session) -> Loss:
+    def divided(self, job: Job, mesh: Mesh[Communicator], model: Module) -> Module:
+        """The model; a strategy that divides layers replaces them here."""
+        return model
+
+    def memory_plan(self, job: Job, mesh: Mesh[Communicator]) -> MemoryPlan:
+        made = self.made_schedule()
+        if made.is_asynchronous:
+            raise MemoryUnknown(
+                "how many versions of the weights a stage of an asynchronous pipeline keeps is not known",
+                "choose another schedule, such as 1f1b, or measure a run with parallel.memory.live",
+            )
+        model = self.divided(job, mesh, job.build_model())
+        if self.recompute == "selective":
+            checkpointing(model, "selective")
+        return MemoryPlan(
+            model,
+            schedule=made,
+            chunks=self.chunks(model),
+            loss=self.loss(job, model, mesh),
+            recomputes=self.recompute in (True, "full"),
+            overlaps=self.overlap is not False,
+        )
+
+    def loss(self, job: Job, model: Module, mesh: Mesh[Communicator]) -> Loss:
         """The mean loss of a micro-batch, of the last chunk's output."""
-        return session.job.loss
+        return job.loss
+
+    def complete_gradients(self, session: Session, summed_along: Sequence[str]) -> None:
+        """Sum gradients of which several ranks of the replica have terms; here there are none but tied ones.
+
+        summed_along: axes of the mesh along which backward has summed them already.
+        """
 
     def update(self, session: Session) -> None:
         """Update the weights of this rank's stages; the gradients are summed over the replicas."""
+        self.complete_gradients(session, self.summed_along)
         session.update()
 
     def run(self, session: Session) -> None:
-        made, stage = self.made_schedule(), session.mesh.coordinates["pp"]
-        chunks = self.chunks(session.model)
-        units = {chunk: chunks[chunk] for chunk in made.chunks_of(stage)}
+        made = self.made_schedule()
+        units = self._units_of_rank(session, made)
         gradients = self.gradients(session, units)
         if isinstance(made, PipeDream):
             self._run_asynchronously(session, made, units, gradients)
             return
-        execution = self._execution(session, made, units, gradients)
+        compute = self._minibatch(session, made, units, gradients)
         for batch in session.batches():
             session.zero_grad()
-            execution.run(dict(enumerate(micro_batches(batch, made.micro_batches))), list(made.actions(stage)))
+            compute(batch)
+
+    def backpropagation(self, session: Session) -> Callable[[Batch], None]:
+        made = self.made_schedule()
+        units = self._units_of_rank(session, made)
+        return self._minibatch(session, made, units, {}, partial(self.complete_gradients, session, ()))
+
+    def check_as_replica(self, name: str) -> None:
+        if self.replicas is not None:
+            given = "dp" if self.setting_of_stages == "pp" else "replicas"
+            raise ValueError(
+                f"{name} is of one worker, and there are as many workers as the nodes suffice for: leave out "
+                f"{given}={self.replicas}"
+            )
+        if self.made_schedule().is_asynchronous:
+            raise ValueError(
+                f"{name}: the servers update all weights with a gradient at one moment, but with schedule='pipedream' "
+                "each stage updates its own at another: choose another schedule, such as 1f1b"
+            )
+
+    def _minibatch(
+        self,
+        session: Session,
+        made: Schedule,
+        units: dict[int, list[Stage]],
+        gradients: dict[int, GradientBuckets],
+        update: Callable[[], None] | None = None,
+    ) -> Callable[[Batch], None]:
+        """The function that takes a minibatch through this rank's stages and updates, or does what `update` does."""
+        execution = self._execution(session, made, units, gradients, update=update)
+        actions = list(made.actions(session.mesh.coordinates["pp"]))
+
+        def compute(batch: Batch) -> None:
+            execution.run(dict(enumerate(micro_batches(batch, made.micro_batches))), actions)
             execution.finish()
+
+        return compute
+
+    def _units_of_rank(self, session: Session, made: Schedule) -> dict[int, list[Stage]]:
+        chunks = self.chunks(session.model)
+        return {chunk: chunks[chunk] for chunk in made.chunks_of(session.mesh.coordinates["pp"])}
 
     def _run_asynchronously(
         self, session: Session, made: PipeDream, units: dict[int, list[Stage]], gradients: dict[int, GradientBuckets]
@@ -302,10 +372,12 @@ class Pipeline(Strategy):
         units: dict[int, list[Stage]],
         gradients: dict[int, GradientBuckets],
         versions: WeightVersions | None = None,
+        update: Callable[[], None] | None = None,
     ) -> StageExecution:
-        loss, update, chunks = self.loss(session), partial(self.update, session), self.computing(session, units)
+        loss, chunks = self.loss(session.job, session.model, session.mesh), self.computing(session, units)
         recompute = self.recompute in (True, "full")  # "selective" has changed the model
-        return StageExecution(session, made, chunks, gradients, loss, update, versions, recompute)
+        step = update or partial(self.update, session)
+        return StageExecution(session, made, chunks, gradients, loss, step, versions, recompute)
 
     def computing(self, session: Session, units: dict[int, list[Stage]]) -> Computing:
         """What computes the chunks of this rank, of which each has these stages."""
@@ -341,8 +413,8 @@ class Pipeline(Strategy):
 
     def predict(self, session: Session, x: Array) -> Tensor | None:
         made, pipeline = self.made_schedule(), session.mesh["pp"]
-        chunks, mine = self.chunks(session.model), made.chunks_of(pipeline.rank)
-        computing = self.computing(session, {chunk: chunks[chunk] for chunk in mine})
+        mine = self._units_of_rank(session, made)
+        computing = self.computing(session, mine)
         output: Any = x if len(x) else None  # without samples nothing is sent
         with computing.visiting([(chunk, False) for chunk in mine]):
             for chunk in range(made.chunks):

@@ -11,6 +11,7 @@ from typing import Any
 from minidl import kernels
 from minidl.cluster.work import Work
 from minidl.data.loader import Batch
+from minidl.functional.added_loss import weighing_loss
 from minidl.kernels import Array
 from minidl.parallel.gradients.buckets import GradientBuckets
 from minidl.parallel.mean_loss import Loss
@@ -201,10 +202,12 @@ class StageExecution:
         session = self._session
         session.begin_forward(session.replica, 0 if self._schedule.is_asynchronous else m)
         x, links = self._input(m, chunk), list[Link]()
-        compute = partial(self._output, chunk, self._micro_batches[m], links)
-        call = Recomputation(compute, [x]) if self._recompute else None
-        with nullcontext() if self._versions is None else self._versions.forward(m):
-            output = compute(x)
+        batch = self._micro_batches[m]
+        compute = partial(self._output, chunk, batch, links)
+        with weighing_loss(batch.weight * session.scaler.get_scale()):
+            call = Recomputation(compute, [x]) if self._recompute else None
+            with nullcontext() if self._versions is None else self._versions.forward(m):
+                output = compute(x)
         needs_grad = [tensor.requires_grad for tensor in tensors_of(output)]
         if call is not None:
             output, _ = separate(output)

@@ -23,7 +23,7 @@ from minidl.tensor import Tensor
 Slices = dict[Parameter, Parameter]
 """The parameters of a slice of the flattened weights, by the whole parameters whose elements they hold."""
 
-IN_REPLICA = ("pp", "spatial", "tp")  # the axes of a mesh along which a replica is split
+IN_REPLICA = ("pp", "ep", "spatial", "tp")  # the axes of a mesh along which a replica is split
 
 
 class Partition:
@@ -31,7 +31,7 @@ class Partition:
 
     Several ranks of a replica may hold the same one:
         tied        stages of a pipeline use it at different places of the model: its gradient is the sum of theirs
-        replicated  ranks along "spatial" or "tp" apply it: each has the whole gradient
+        replicated  ranks along "ep", "spatial" or "tp" apply it: each has the whole gradient
 
     Parameters
         model  the model, of which this rank holds what is `held`
@@ -57,7 +57,7 @@ class Partition:
         self.held: dict[str, Parameter | Buffer] = {name: tensor for name, tensor in named if tensor.held}
         self._replica: Any = None  # the communicators of the replica's ranks, if they are several
         self._pipeline: Any = None
-        place: tuple[int, ...] = (0, 0, 0)
+        place: tuple[int, ...] = (0,) * len(IN_REPLICA)
         if mesh is not None and (group := mesh[IN_REPLICA]).size > 1:
             self._replica, self._pipeline = group, mesh["pp"]
             place = tuple(mesh.coordinates[axis] for axis in IN_REPLICA)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import reduce
 from itertools import chain, pairwise
+from operator import add
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from minidl.cluster.diagnosis.errors import ClusterError
 from minidl.cluster.trace.trace import Trace
 from minidl.nn import Module
+from minidl.nn.experts import RoutingCounts
 from minidl.parallel.gradients import flat_vector as vector
 from minidl.parallel.job import Job, built_once
 from minidl.parallel.plan import AXES
@@ -81,6 +84,18 @@ class Report:
     def staleness(self) -> Counter[int]:
         """By age in updates, the number of gradients applied at that age; empty for synchronous strategies."""
         return Counter(chain.from_iterable(self.recorded.get("staleness", ())))
+
+    @property
+    def routing(self) -> list[dict[str, RoutingCounts]]:
+        """For each epoch of this run, by the name of a mixture of experts: what all ranks together sent to each expert.
+
+        That is in training, first and second choices alike; `dropped` are those for which no slot was left.
+        """
+        ranks = [result.recorded["routing"] for result in self.results if result and "routing" in result.recorded]
+        return [
+            {name: reduce(add, (counts[name] for counts in epoch)) for name in epoch[0]}
+            for epoch in zip(*ranks, strict=False)  # an asynchronous worker may have made more passes
+        ]
 
     def model(self) -> Module:
         """The trained model."""

@@ -24,16 +24,18 @@ from minidl.cluster.diagnosis.errors import ClusterError
 from minidl.cluster.mesh import Mesh
 from minidl.data import DataLoader, Dataset
 from minidl.data.loader import Batch
+from minidl.functional.added_loss import weighing_loss
 from minidl.grad_mode import recomputing
 from minidl.kernels import Array
 from minidl.nn import Module
+from minidl.nn.experts import MixtureOfExperts, parameters_of_experts
 from minidl.nn.parameter import Buffer
 from minidl.nn.stages import shared_modules
 from minidl.optim import Optimizer
 from minidl.parallel.gradients import flat_vector as vector
 from minidl.parallel.job import Job
 from minidl.parallel.mean_loss import Loss, mean_loss
-from minidl.parallel.plan import ParallelPlan
+from minidl.parallel.plan import READERS, ParallelPlan
 from minidl.parallel.run.checkpoint import CHECKPOINT_FILE, Checkpoint
 from minidl.parallel.run.divergence import check_finite
 from minidl.parallel.run.elastic_restart import Leg
@@ -97,7 +99,8 @@ class Session:
         mesh         its ranks as a grid: `mesh["pp"]` is this rank's pipeline, `mesh["dp"]` are the ranks that hold the
                      same of each replica; not on servers
         replica      number of the replica that this rank belongs to, from 0
-        replicas     number of replicas, each of which reads its own share of a minibatch
+        replicas     number of replicas, each of which reads its own share of a minibatch; ranks along "ep", which
+                     divide a model's experts, are replicas in this respect
         epoch        epochs done; in batches of its own shard, passes over it
         step         minibatches of this epoch before the present one
         finished     all samples have been processed; ends `batches_until_finished`
@@ -122,13 +125,13 @@ class Session:
     ) -> None:
         self.job, self.strategy, self.comm, self.plan = job, strategy, comm, strategy.plan(job, nodes)
         self.nodes, self.folder, self.config, self.algorithm = nodes, folder, config or {}, algorithm
-        self.replicas, self.replica = self.plan.dp, 0
+        self.replicas, self.replica = self.plan.shares, 0
         self._mesh: Mesh[Communicator] | None = None  # `mesh`; servers have none
         if comm.rank < nodes:
             self.mesh = self._mesh = self.plan.mesh(comm)
-            self.replica = self.mesh.coordinates["dp"]
+            self.replica = self.mesh.coordinates["dp"] * self.plan.ep + self.mesh.coordinates["ep"]
             # Progress comes from the one rank of the first replica that has a loss
-            self._reports = comm.rank == self.mesh.rank_at(dp=0, pp=self.plan.output_stage, spatial=0, tp=0)
+            self._reports = comm.rank == self.mesh.rank_at(dp=0, ep=0, pp=self.plan.output_stage, spatial=0, tp=0)
         model = job.build_model() if self._mesh is None else strategy.build(job, self._mesh)
         self.splits = job.build_data()
         self.train, self.test = (strategy.samples(each, self._mesh) for each in self.splits)
@@ -157,7 +160,9 @@ class Session:
     def _check_same_weights(self) -> None:
         """Raise CollectiveMismatch unless the ranks that hold the same weights begin with the same."""
         whole = [parameter for parameter in self.parameters if parameter.shard is None]
-        for axis, same in (("dp", self.parameters), ("spatial", self.parameters), ("tp", whole)):
+        of_experts = parameters_of_experts(self.model) if self.plan.ep > 1 else ()
+        shared = [parameter for parameter in self.parameters if parameter not in of_experts]
+        for axis, same in (("dp", self.parameters), ("ep", shared), ("spatial", self.parameters), ("tp", whole)):
             if getattr(self.plan, axis) > 1:
                 self.mesh[axis].check_same(INITIAL_WEIGHTS, vector.digest(self.partition.in_turn(same))[:16])
 
@@ -302,12 +307,14 @@ class Session:
 
     def loss(self, batch: Batch) -> Tensor:
         """This rank's share of the minibatch's mean loss: the shares, and so their gradients, add up over the ranks."""
-        return self.local_loss(batch) * batch.weight
+        with weighing_loss(batch.weight):
+            return self.local_loss(batch) * batch.weight
 
     def local_loss(self, batch: Batch) -> Tensor:
         """The mean loss of this rank's samples alone, scaled as by `mean_loss`."""
         self.comm.mark("forward")
-        mean = mean_loss(self.job.loss, self.model(batch.x), batch.y)
+        with weighing_loss(self.scaler.get_scale()):
+            mean = mean_loss(self.job.loss, self.model(batch.x), batch.y)
         self.comm.mark("backward")
         self._count(mean, batch)  # after the mark, which an abandoned forward pass does not get past
         return self.scaler.scale(mean)
@@ -427,6 +434,9 @@ class Session:
                 {name: b.numpy().copy() for name, b in self.partition.held.items() if isinstance(b, Buffer)}
             )
             self._record.buffers.append(list((buffers or {}).values()))
+        mixtures = {name: layer for name, layer in self.model.named_modules() if isinstance(layer, MixtureOfExperts)}
+        if mixtures:
+            self.record("routing", {name: layer.take_counts() for name, layer in mixtures.items()})
 
     # Records
 
@@ -531,7 +541,8 @@ class Session:
 
         The ranks of the first replica call it together; where the replicas share the state out, all do.
         """
-        return self._checkpoint() if self.replica == 0 or self.partition.is_shared_out else None
+        is_first = self._mesh is None or self._mesh.coordinates["dp"] == 0
+        return self._checkpoint() if is_first or self.partition.is_shared_out else None
 
     def _checkpoint(self) -> Checkpoint | None:
         model, optimizer = self.strategy.state_dict(self), self.partition.optimizer_state(self.optimizer)
@@ -557,11 +568,12 @@ class Session:
         loss_sum, seen = comm.all_reduce(sums, algorithm=self.algorithm)
         for buffer in self.model.buffers():
             if buffer.held:  # batch norm's running statistics are taken from replica 0
-                buffer.copy_(self.mesh["dp"].broadcast(buffer.numpy()))
+                buffer.copy_(self.mesh[READERS].broadcast(buffer.numpy()))
         self.model.eval()
         predict = partial(self.strategy.predict, self)
         mine = np.arange(len(self.test))[self.replica :: self.replicas]
-        most = -(-len(self.test) // self.replicas) if self.partition.is_shared_out else len(mine)
+        sends = self.partition.is_shared_out or self.plan.ep > 1  # in each evaluation of a replica
+        most = -(-len(self.test) // self.replicas) if sends else len(mine)
         copies = self.plan.spatial * self.plan.tp
         test_loss, accuracy = evaluate(self.job, predict, self.test, mine, comm, self.algorithm, copies, most)
         if not math.isfinite(test_loss) and has_labels(self.job, self.test):

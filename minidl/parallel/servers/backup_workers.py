@@ -9,7 +9,6 @@ from minidl.parallel.job import Job
 from minidl.parallel.run.session import Session
 from minidl.parallel.servers.quorum import FETCH, Quorum
 from minidl.parallel.servers.server_loop import leave
-from minidl.parallel.servers.worker import check_not_split
 from minidl.tensor import Tensor
 
 
@@ -32,6 +31,7 @@ class BackupWorkers(Quorum):
         abandon    what a worker does when its minibatch is no longer needed
                    False   default: it finishes its gradient, which is dropped, and then fetches the current weights
                    True    it starts on the next one when the new weights arrive: all begin every update together
+        replica    as for ParameterServer; with abandon, on one rank
 
     All updates use gradients of the current weights: unlike asynchronous SGD, there is no staleness.
     Limits: b = 0 is Synchronous on a minibatch N times as large, up to rounding and with any optimizer (but a parameter
@@ -58,6 +58,7 @@ class BackupWorkers(Quorum):
     abandon: bool = False
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         self.check_whole(backups=0)
         object.__setattr__(self, "abandon", flag("BackupWorkers: abandon", self.abandon))
 
@@ -67,7 +68,7 @@ class BackupWorkers(Quorum):
     def check(self, job: Job, nodes: int) -> None:
         super().check(job, nodes)
         if self.abandon:
-            check_not_split("BackupWorkers(abandon=True)", self.plan(job, nodes))
+            self.check_one_rank("BackupWorkers(abandon=True)", job, nodes)
 
     def run(self, session: Session) -> None:
         if self.abandon:
@@ -88,11 +89,12 @@ class BackupWorkers(Quorum):
         comm.send(FETCH, coordinator)
         version, weights, session.finished = comm.recv(coordinator)
         session.set_weights(weights)
+        backpropagate = self.backpropagation(session)
         for batch in session.batches_until_finished():
             new_weights = comm.irecv(coordinator)
             with comm.until(new_weights) as block:
                 session.zero_grad()
-                session.local_loss(batch).backward()
+                backpropagate(batch)
             is_done = not block.interrupted
             sent = comm.isend(
                 (version, len(batch.x), batch.counted, session.gradient() if is_done else None), coordinator

@@ -11,7 +11,6 @@ from minidl.parallel.job import Job
 from minidl.parallel.run.session import Session
 from minidl.parallel.servers.partial_all_reduce import PartialAllReduce
 from minidl.parallel.servers.quorum import Quorum
-from minidl.parallel.servers.worker import check_not_split
 from minidl.random import Purpose, stream
 
 
@@ -39,6 +38,7 @@ class EagerSGD(Quorum):
                      False   the workers agree among themselves, as in the paper; there is no server, and a worker
                              communicates while it computes
         algorithm    algorithm of the all-reduces without a coordinator, as in `comm.all_reduce`
+        replica      as for ParameterServer; without a coordinator, on one rank
 
     Conserved: every gradient is used once, except those that are not ready when the run ends.
     Limits: a quorum of all is Synchronous on a minibatch P times as large, as BackupWorkers(0) is; so is
@@ -68,6 +68,7 @@ class EagerSGD(Quorum):
     is_late_used: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         is_number = not isinstance(self.quorum, str)
         if is_number:
             hint = "'majority' and 'solo' are possible, too"
@@ -90,7 +91,7 @@ class EagerSGD(Quorum):
     def check(self, job: Job, nodes: int) -> None:
         super().check(job, nodes)
         if not self.coordinator:
-            check_not_split("EagerSGD(coordinator=False)", self.plan(job, nodes))
+            self.check_one_rank("EagerSGD(coordinator=False)", job, nodes)
 
     def run(self, session: Session) -> None:
         if self.coordinator:
@@ -106,10 +107,10 @@ class EagerSGD(Quorum):
 
         comm, initiator = session.comm.split(0), None if self.quorum == "solo" else drawn
         partial_sums = PartialAllReduce(comm, session.samples_of_run, session.weights(), initiator, self.algorithm)
-        total = 0
+        total, backpropagate = 0, self.backpropagation(session)
         for batch in session.batches_until_finished():
             session.zero_grad()
-            session.local_loss(batch).backward()
+            backpropagate(batch)
             rounds, is_used = partial_sums.contribute(own := session.gradient(), len(batch.x), batch.counted)
             if is_used:
                 session.record("staleness", len(rounds) - 1)

@@ -12,7 +12,6 @@ from minidl.kernels import Array
 from minidl.parallel.gradients import flat_vector as vector
 from minidl.parallel.job import Job
 from minidl.parallel.run.session import Session
-from minidl.parallel.servers.worker import check_not_split
 from minidl.parallel.strategy import Strategy
 
 
@@ -55,7 +54,6 @@ class Hogwild(Strategy):
 
     def check(self, job: Job, nodes: int) -> None:
         super().check(job, nodes)
-        check_not_split("Hogwild", self.plan(job, nodes))
         dtypes = sorted({str(parameter.dtype) for parameter in job.build_model().parameters()})
         if len(dtypes) > 1:
             raise ValueError(

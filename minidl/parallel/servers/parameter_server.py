@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -15,13 +15,13 @@ from minidl.optim.layer_wise import LayerWise
 from minidl.parallel.job import Job
 from minidl.parallel.run.session import Session
 from minidl.parallel.servers.keys import Layout
+from minidl.parallel.servers.replicas import OfReplicas
 from minidl.parallel.servers.requests import Requests
-from minidl.parallel.servers.worker import Worker, check_not_split
-from minidl.parallel.strategy import Strategy
+from minidl.parallel.servers.worker import Worker
 
 
 @dataclass(frozen=True)
-class ParameterServer(Strategy):
+class ParameterServer(OfReplicas):
     """Asynchronous SGD: every gradient updates the weights as soon as it arrives.
 
         server, for its slice of the weights:
@@ -39,6 +39,8 @@ class ParameterServer(Strategy):
         staleness   bound in pushes: a worker that has pushed c times continues when every worker has pushed
                     c - staleness times; None, the default: no worker waits; 0: all are in step; the first weights are
                     sent when every worker has asked for them
+        replica     how several ranks compute a worker's gradients, such as `Hybrid(pp=2)`, which makes each worker a
+                    pipeline of two stages; default: a worker is one rank with the whole model
 
     Variants are subclasses: `Downpour`, `StalenessAwareSGD`, `LockedParameterServer`.
     While a worker computes its gradient, others change the weights: the gradient's staleness is the number of updates
@@ -48,9 +50,12 @@ class ParameterServer(Strategy):
 
     Notes
         batch_size is per gradient. A gradient counts as zero where a trained parameter has none.
-        A worker is a replica: the model on one rank or several, as the strategy's `plan` says. A rank pushes and
-        fetches what it holds; staleness, clocks and samples are per worker. A subclass that splits the model defines
-        `plan`, `build` and `forward_and_backward`.
+        With `replica`, each rank of a worker pushes and fetches what it holds of the model, to and from every server
+        that has some of it. The servers apply a push, and answer a fetch, when all ranks of the worker have asked, so
+        staleness, clocks and samples are per worker. A weight that several ranks hold is pushed once.
+        Equal to a run of as many whole workers, up to rounding and update by update, if the gradients come in the same
+        order. They do where messages take no time and a worker needs as long for a minibatch as a whole one, as by
+        `Hybrid(pp=2, micro_batches=1)` on nodes of the same speed.
         Frozen parameters are neither pushed nor fetched. Groups of parameters keep their options. Layer-wise optimizers
         (LARS, LAMB) need servers that hold whole parameters: one server is always enough.
         `report.staleness` counts the gradients by their staleness, on server 0.
@@ -70,7 +75,8 @@ class ParameterServer(Strategy):
 
     References
         Li et al., Scaling distributed machine learning with the parameter server (OSDI 2014), section 3. For the bound:
-        Ho et al., More effective distributed ML via a stale synchronous parallel parameter server (NIPS 2013).
+        Ho et al., More effective distributed ML via a stale synchronous parallel parameter server (NIPS 2013). For
+        `replica`: Dean et al., Large scale distributed deep networks (NIPS 2012), sections 3 and 4.1.
     """
 
     servers: int = 1
@@ -79,6 +85,7 @@ class ParameterServer(Strategy):
     is_locked: ClassVar[bool] = False  # whether only one worker at a time may ask the servers
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         self.check_whole(servers=1)
         if self.staleness is not None:
             self.check_whole(staleness=0)
@@ -101,8 +108,9 @@ class ParameterServer(Strategy):
     def run(self, session: Session) -> None:
         worker = Worker(session, self._layout(session.model))
         self._exchange(session, worker)
+        backpropagate = self.backpropagation(session)
         for batch in session.batches_until_finished():
-            self._compute_gradient(session, batch)
+            self._compute_gradient(session, backpropagate, batch)
             self._exchange(session, worker, session.gradient(), len(batch.x))
         worker.leave()
 
@@ -157,9 +165,9 @@ class ParameterServer(Strategy):
     def _layout(self, model: Module) -> Layout:
         return Layout(model, self.servers, only_trained=True)
 
-    def _compute_gradient(self, session: Session, batch: Batch) -> None:
+    def _compute_gradient(self, session: Session, backpropagate: Callable[[Batch], None], batch: Batch) -> None:
         session.zero_grad()
-        self.forward_and_backward(session, batch)
+        backpropagate(batch)
         session.clip_gradient()
 
     def _exchange(
@@ -186,7 +194,7 @@ class Downpour(ParameterServer):
                 after every fetch_every minibatches: fetch the weights; else step this copy of them: w -= lr gradient
 
     Parameters
-        servers, staleness   as for ParameterServer; a bound needs fetch_every = push_every
+        servers, staleness, replica   as for ParameterServer; a bound needs fetch_every = push_every
         fetch_every   minibatches between fetches, default 1; a larger value: fewer messages, staler gradients
         push_every    minibatches between pushes, default 1; a larger value: fewer messages, larger updates
         warm_start    updates that one worker makes alone, on its own shard, before the others begin; default 0. The
@@ -227,9 +235,9 @@ class Downpour(ParameterServer):
     def run(self, session: Session) -> None:
         worker = Worker(session, self._layout(session.model))
         lr = self._exchange(session, worker)
-        unpushed, samples = np.zeros_like(session.weights()), 0
+        unpushed, samples, backpropagate = np.zeros_like(session.weights()), 0, self.backpropagation(session)
         for step, batch in enumerate(session.batches_until_finished(), start=1):
-            self._compute_gradient(session, batch)
+            self._compute_gradient(session, backpropagate, batch)
             gradient = session.gradient()
             unpushed += gradient
             samples += len(batch.x)
@@ -290,7 +298,7 @@ class LockedParameterServer(ParameterServer):
     def check(self, job: Job, nodes: int) -> None:
         super().check(job, nodes)
         # A rank that dies after only one server got its request would hold the lock for ever
-        check_not_split("LockedParameterServer", self.plan(job, nodes))
+        self.check_one_rank("LockedParameterServer", job, nodes)
 
 
 class Clocks:

@@ -12,14 +12,14 @@ from minidl.kernels import Array
 from minidl.parallel.job import Job
 from minidl.parallel.run.session import Session
 from minidl.parallel.servers.keys import Layout
+from minidl.parallel.servers.replicas import OfReplicas
 from minidl.parallel.servers.requests import Requests
 from minidl.parallel.servers.worker import Worker
-from minidl.parallel.strategy import Strategy
 
 FETCH = (None, 0, 0.0, None)  # the first request: a worker has no weights yet
 
 
-class Quorum(Strategy):
+class Quorum(OfReplicas):
     """The common base of BackupWorkers and EagerSGD: a coordinator counts gradients in order of arrival.
 
         coordinator:
@@ -58,16 +58,16 @@ class Quorum(Strategy):
         workers = self.plan(job, nodes).dp
         if not 1 <= self.needed(workers) <= workers:
             raise ValueError(
-                f"{self} with nodes={nodes}: an update would wait for {self.needed(workers)} gradients, but it must "
-                f"wait for 1 to {workers}: change the number of nodes or the setting"
+                f"{type(self).__name__} with {workers} workers: an update would wait for {self.needed(workers)} "
+                f"gradients, but it must wait for 1 to {workers}: change the number of nodes or the setting"
             )
 
     def run(self, session: Session) -> None:
         worker = Worker(session, Layout(session.model, servers=1))
-        version = self._exchange(session, worker, FETCH)
+        version, backpropagate = self._exchange(session, worker, FETCH), self.backpropagation(session)
         for batch in session.batches_until_finished():
             session.zero_grad()
-            self.forward_and_backward(session, batch)
+            backpropagate(batch)
             session.partition.sum_tied_gradients()
             version = self._exchange(session, worker, (version, len(batch.x), batch.counted, session.gradient()))
         worker.leave()

@@ -39,14 +39,15 @@ class Requests:
 
     def __init__(self, session: Session, layout: Layout, in_turn: bool = False, one_at_a_time: bool = False) -> None:
         self._size = layout.borders[session.server + 1] - layout.borders[session.server]
-        self._per_worker = session.plan.ranks_of_replica
+        self._worker = [session.plan.coordinates(rank)["dp"] for rank in range(session.nodes)]
         self._fetched: dict[int, Positions] = {}  # rank -> positions of its keys in the slice
         self._pushed: dict[int, Positions] = {}
         self._find_keys(session, layout)
         self._ranks: dict[int, list[int]] = {worker: [] for worker in range(session.replicas)}  # clients by worker
         for rank, positions in self._fetched.items():
-            if rank % self._per_worker == 0 or is_any(positions):
-                self._ranks[rank // self._per_worker].append(rank)
+            ranks = self._ranks[self._worker[rank]]
+            if not ranks or is_any(positions):  # the first rank of a worker asks every server
+                ranks.append(rank)
         clients = [rank for ranks in self._ranks.values() for rank in ranks]
         self._loop = ServerLoop(session.comm, clients, in_turn, one_at_a_time)
         self._asked: dict[int, dict[int, Any]] = {worker: {} for worker in self._ranks}
@@ -68,11 +69,11 @@ class Requests:
 
     @property
     def ahead(self) -> set[int]:
-        return {rank // self._per_worker for rank in self._loop.ahead}
+        return {self._worker[rank] for rank in self._loop.ahead}
 
     def __iter__(self) -> Iterator[tuple[int, Any]]:
         for rank, request in self._loop:
-            worker = rank // self._per_worker
+            worker = self._worker[rank]
             if worker not in self.present:
                 if request is not None:
                     self._refuse(rank, worker)
@@ -82,7 +83,7 @@ class Requests:
                 if rank in self._loop.failed:
                     self.failed[worker] = self._loop.failed[rank]
                     for other in list(self._loop.waiting):
-                        if other // self._per_worker == worker:
+                        if self._worker[other] == worker:
                             self._refuse(other, worker)
                 yield worker, None
             else:

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from minidl.kernels import Array
-from minidl.parallel.plan import ParallelPlan
 from minidl.parallel.run.partition import IN_REPLICA
 from minidl.parallel.run.session import Session
 from minidl.parallel.servers.keys import Layout, is_any, keys_of
@@ -73,15 +72,6 @@ class Worker:
     def leave(self) -> None:
         """Ask no more."""
         leave(self._comm, self._servers)
-
-
-def check_not_split(name: str, plan: ParallelPlan) -> None:
-    """Raise ValueError if a worker is several ranks, for a strategy of which each worker must be one."""
-    if plan.is_split:
-        raise ValueError(
-            f"{name}: a worker must be one rank with the whole model, but the plan splits it over "
-            f"{plan.ranks_of_replica} ranks: use ParameterServer"
-        )
 
 
 def _with_vector(message: tuple[Any, ...], change: Any) -> tuple[Any, ...]:

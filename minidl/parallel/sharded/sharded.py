@@ -23,6 +23,7 @@ from minidl.nn.checkpointing import check_stages
 from minidl.parallel.data_parallel.synchronous import Synchronous
 from minidl.parallel.gradients.buckets import fill
 from minidl.parallel.job import Job
+from minidl.parallel.memory_plan import MemoryPlan
 from minidl.parallel.plan import ParallelPlan
 from minidl.parallel.run.partition import Partition
 from minidl.parallel.run.session import Session
@@ -146,6 +147,10 @@ class Sharded(Synchronous):
         with building(partial(self._cut, mesh["dp"])):  # no node ever has more than one whole parameter besides
             model = job.build_model()
         return self.with_batch_norm(model, mesh)
+
+    def memory_plan(self, job: Job, mesh: Mesh[Communicator]) -> MemoryPlan:
+        plan, host = super().memory_plan(job, mesh), "" if self.offload is None else self.offload.what
+        return replace(plan, shard=self.stage, groups=[self.shared_groups(plan.model)], host=host)
 
     def _cut(self, nodes: Communicator, model: Module) -> Module:
         for spec in self.shared_groups(model):

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
+from math import prod
+from types import SimpleNamespace
 from typing import Any, NamedTuple, cast
 
 import numpy as np
 
 from minidl.arguments import whole_number
+from minidl.functional.bind import operand
 from minidl.kernels import counting, shapes
 from minidl.kernels.counting import Counter
 from minidl.nn import (
@@ -94,7 +97,8 @@ def division_of(model: Module, shape: tuple[int, ...], grid: Size) -> Division:
 
     A stage can be divided if its maps are images and it consists of convolutions, poolings, BatchNorm2d with running
     statistics, dropout and activations, whose windows reach no further than a neighbour's tile. The model's own code
-    between them must treat every pixel by itself; what has another height or width than the maps is noticed.
+    between them must treat every pixel by itself and draw no random numbers: it is called with random maps, whole and
+    cut, and must give the same.
 
     Raises
         ValueError   samples that are no images, or a first stage that cannot be divided
@@ -109,21 +113,21 @@ def division_of(model: Module, shape: tuple[int, ...], grid: Size) -> Division:
     x: Any = Tensor(shapes.empty((1, *shape), dtype))
     layers: dict[Module, Size] = {}
     count, sizes, pools = 0, [(shape[1], shape[2])], False
-    with without_contents(model), _noted(model) as (calls, own_code):
+    with without_contents(model), _noted(model) as calls:
         for unit in units:
-            calls.clear()
-            own_code.begin(x)
             pools = False
             try:
-                x = unit(x)
-                if own_code.reads == [True]:
-                    pools = type(calls[0][0]) is AdaptiveAvgPool2d and calls[0][2][2:] == (1, 1)
-                layers, sizes = _divided(unit, calls, own_code.shapes, layers, sizes, x, names, grid)
+                made = calls.of(unit, x)
+                if calls.read_by_layers == [True]:
+                    pools = type(calls.made[0][0]) is AdaptiveAvgPool2d and calls.made[0][2][2:] == (1, 1)
+                found = _divided(unit, calls.made, layers, sizes, made, names, grid)
+                if not (isinstance(unit.function, Module) and _is_layer(unit.function)):
+                    _check_own_code(model, unit, calls, x, made, grid)
             except (ValueError, RuntimeError) as error:  # RuntimeError: it reads numbers, which the pass lacks
                 if count == 0:
                     raise ValueError(f"{kind} cannot be divided by {grid[0]} x {grid[1]} ranks: {error}") from error
                 break
-            count += 1
+            x, count, (layers, sizes) = made, count + 1, found
     both = shared_modules([units[:count], units[count:]]) & layers.keys()
     tied = {p for unit in units[:count] for p in unit.parameters()} & {p for u in units[count:] for p in u.parameters()}
     if both or tied:
@@ -173,10 +177,17 @@ def divide(
         return kind(module, tile, size)
 
     replace_layers(model, rule)
-    if isinstance(size := getattr(model, "image_size", None), tuple):
-        vars(model)["image_size"] = tuple(stop - start for start, stop in tile.own(size))
+    vars(model).update(_size_of_tiles(model, tile))
     vars(model)["stages"] = partial(_with_gathering, model, tile, division)
     return model
+
+
+def _size_of_tiles(model: Module, tile: Tile) -> dict[str, Size]:
+    """The attribute with which a model checks the size of its images, if it does: that of this rank's tiles."""
+    if not isinstance(size := getattr(model, "image_size", None), tuple):
+        return {}
+    rows, columns = tile.own(size)
+    return {"image_size": (rows.stop - rows.start, columns.stop - columns.start)}
 
 
 def tiled_parameters(model: Module, division: Division) -> list[Parameter]:
@@ -209,7 +220,6 @@ def _with_gathering(model: Module, tile: Tile, division: Division) -> list[Stage
 def _divided(
     stage: Stage,
     calls: list[Call],
-    computed: list[tuple[int, ...]],
     layers: dict[Module, Size],
     sizes: list[Size],
     result: Any,
@@ -222,7 +232,7 @@ def _divided(
         raise ValueError(f"{stage} reads a parameter by itself, outside of a layer")
     for layer, shape, shape_of_result in calls:
         name, kind = f"{names[layer]}, a {type(layer).__name__},", type(layer)  # a subclass may compute anything
-        if any(layer.children()) and not any(isinstance(each, Tensor) for each in vars(layer).values()):
+        if not _is_layer(layer) and not any(isinstance(each, Tensor) for each in vars(layer).values()):
             continue  # its layers have been called themselves
         if len(shape) != 4:
             raise ValueError(f"{name} reads a tensor of shape {shape}, but only images (n, c, h, w) have pixels")
@@ -233,6 +243,8 @@ def _divided(
             continue
         if kind not in ON_TILES:
             raise ValueError(f"{name} is none of the layers that work on tiles")
+        if getattr(layer, "return_indices", False):
+            raise ValueError(f"{name} returns positions in its image, and no rank knows those in the whole one")
         if isinstance(layer, BatchNorm2d) and not layer.track_running_stats:
             raise ValueError(f"{name} has no running statistics, and would evaluate with those of a tile")
         if not isinstance(layer, (BatchNorm2d, Dropout)):
@@ -242,56 +254,118 @@ def _divided(
             known.add((shape_of_result[2], shape_of_result[3]))
         if found.setdefault(layer, size) != size:
             raise ValueError(f"{name} reads images of {found[layer]} and of {size}")
-    made = [each.shape for each in (result if isinstance(result, tuple) else (result,))]
-    for shape in (*computed, *made):
+    made = [each.shape for each in _each(result)]
+    for shape in made:
         if len(shape) != 4 or shape[2:] not in known:
             raise ValueError(f"the own code of {stage} makes a tensor of shape {shape}, which has not the maps' pixels")
     return found, [(shape[2], shape[3]) for shape in made]
 
 
-class _OwnCode(Counter):
-    """Notes the shapes that the model's own code computes, outside of its layers.
+def _check_own_code(model: Module, unit: Stage, calls: _Calls, x: Any, made: Any, grid: Size) -> None:
+    """Raise ValueError unless a stage's own code gives the same for tiles as for whole maps, here random ones.
 
-    Also, for each operation of a stage that reads its argument, whether a layer does it: `reads`.
+    Layers return random numbers, cut alike, so that it does not matter what they compute.
+    """
+    rng = np.random.default_rng(0)
+    maps, outputs = (
+        [rng.random(shape) + 0.5 for shape in shapes]
+        for shapes in (
+            [each.shape for each in _each(x)],
+            [result for layer, _, result in calls.made if _is_layer(layer)],
+        )
+    )
+
+    def computed(cut: Callable[[Any], Any]) -> list[Any]:
+        given = tuple(Tensor(cut(each).copy()) for each in maps)
+        result = calls.of(unit, given if isinstance(x, tuple) else given[0], [cut(each) for each in outputs])
+        return [*calls.read, *(each.data for each in _each(result))]
+
+    try:
+        with np.errstate(all="ignore"):
+            whole = computed(lambda images: images)
+            for rank in {0, grid[1] - 1, prod(grid) - 1}:  # of three corners, one is off the diagonal
+                tile = Tile(cast(Any, SimpleNamespace(rank=rank, size=prod(grid))), grid)
+                with _expecting_tiles(model, tile):
+                    parts = computed(tile.cut)
+                for each, part in zip(whole, parts, strict=True):
+                    np.testing.assert_allclose(part, tile.cut(each), rtol=1e-9)
+    except Exception as error:
+        raise ValueError(
+            f"the own code of {unit} computes something else from tiles than from whole images: let it treat every "
+            "pixel by itself and draw no random numbers, and use layers, such as nn.Dropout, for the rest"
+        ) from error
+
+
+@contextmanager
+def _expecting_tiles(model: Module, tile: Tile) -> Iterator[None]:
+    own = dict(vars(model))
+    vars(model).update(_size_of_tiles(model, tile))
+    try:
+        yield
+    finally:
+        vars(model).clear()
+        vars(model).update(own)
+
+
+def _each(maps: Any) -> tuple[Any, ...]:
+    return maps if isinstance(maps, tuple) else (maps,)
+
+
+def _is_layer(module: Module) -> bool:
+    return not any(module.children())
+
+
+class _Calls(Counter):
+    """Notes the calls of modules when they return; may return numbers in place of the layers.
+
+    made            the calls
+    read            the arguments of layers, if their outputs were given
+    read_by_layers  for each operation that reads the stage's argument, whether a layer does it
     """
 
     def __init__(self) -> None:
         super().__init__()
-        self.shapes: list[tuple[int, ...]] = []
-        self.reads: list[bool] = []
-        self.within_layers = 0
+        self.made: list[Call] = []
+        self.read: list[Any] = []
+        self.read_by_layers: list[bool] = []
+        self._within_layers = 0
+        self._outputs: list[Any] | None = None
 
-    def begin(self, x: Any) -> None:
-        """The next stage begins, with that argument."""
-        self._argument = getattr(x, "data", None)
-        self.shapes, self.reads = [], []
+    def of(self, unit: Stage, x: Any, outputs: list[Any] | None = None) -> Any:
+        """The stage's result; outputs: what its layers return, in the order of their calls."""
+        self._outputs = outputs
+        if outputs is None:
+            self.made, self.read_by_layers, self._argument = [], [], getattr(x, "data", None)
+        self.read = []
+        return unit(x)
 
     def operation(self, out: Any, inputs: Sequence[Any], moves: bool, made_at: int) -> None:
-        self.reads += [self.within_layers > 0 for each in inputs if each is self._argument]
-        if not self.within_layers:
-            self.shapes.append(out.shape)
+        if self._outputs is None:
+            self.read_by_layers += [self._within_layers > 0 for each in inputs if each is self._argument]
+
+    def call(self, module: Module, forward: Any, *args: Any, **options: Any) -> Any:
+        if self._outputs is not None and _is_layer(module):
+            self.read.append(operand(args[0]).data.copy())
+            return Tensor(self._outputs.pop(0).copy())
+        self._within_layers += _is_layer(module)
+        result = forward(*args, **options)
+        self._within_layers -= _is_layer(module)
+        if self._outputs is None:
+            self.made.append((module, getattr(args[0], "shape", ()) if args else (), getattr(result, "shape", ())))
+        return result
 
 
 @contextmanager
-def _noted(model: Module) -> Iterator[tuple[list[Call], _OwnCode]]:
-    """Within the block, the modules' calls when they return, and what the model's own code does."""
-    calls, own_code = list[Call](), _OwnCode()
-
-    def call(module: Module, forward: Any, *args: Any, **options: Any) -> Any:
-        is_layer = not any(module.children())
-        own_code.within_layers += is_layer
-        result = forward(*args, **options)
-        own_code.within_layers -= is_layer
-        calls.append((module, getattr(args[0], "shape", ()) if args else (), getattr(result, "shape", ())))
-        return result
-
+def _noted(model: Module) -> Iterator[_Calls]:
+    """Within the block, the calls of the model's modules."""
+    calls = _Calls()
     own = {module: vars(module).get("forward") for module in model.modules()}
     for module in own:
-        vars(module)["forward"] = partial(call, module, module.forward)
-    token = counting.active.set(own_code)
+        vars(module)["forward"] = partial(calls.call, module, module.forward)
+    token = counting.active.set(calls)
     counting.in_use.set(None)
     try:
-        yield calls, own_code
+        yield calls
     finally:
         counting.active.reset(token)
         counting.in_use.set(None)

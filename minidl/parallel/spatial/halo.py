@@ -33,6 +33,7 @@ class Frame:
         reaches  what its windows read of the rows, and of the columns
 
     Attributes
+        reaches  as given
         own      where the tile is in the array
         area     where the pixels are that the windows cover, padding included
         messages for each direction a list of (neighbour, where what it needs is, where what comes from it is)
@@ -41,7 +42,7 @@ class Frame:
     def __init__(self, tile: Tile, reaches: tuple[Reach, Reach]) -> None:
         starts = [min(reach.own.start, reach.first) for reach in reaches]
         stops = [max(reach.own.stop, reach.first + reach.length) for reach in reaches]
-        self.comm = tile.comm
+        self.comm, self.reaches = tile.comm, reaches
         self._extents = tuple(stop - start for start, stop in zip(starts, stops, strict=True))
         self.own = _place(*(np.arange(*reach.own) - start for reach, start in zip(reaches, starts, strict=True)))
         covered = (np.arange(reach.length) + reach.first for reach in reaches)
@@ -86,7 +87,8 @@ class Exchange:
         for rank, sent, received in frame.messages[direction]:
             give, take = (received, sent) if back else (sent, received)
             if give is not None:
-                self._sends.append(frame.comm.isend(np.ascontiguousarray(kernels.to_numpy(whole[give])), rank))
+                pixels = kernels.array_module(whole).ascontiguousarray(whole[give])
+                self._sends.append(frame.comm.isend(kernels.to_numpy(pixels), rank))
             if take is not None:
                 self._receives.append((frame.comm.irecv(rank), take))
 
@@ -139,12 +141,15 @@ def gathered(x: Tensor, tile: Tile, size: tuple[int, int]) -> Tensor:
     """
     if tile.comm.size == 1:
         return x
-    tiles = tile.comm.all_gather(np.ascontiguousarray(kernels.to_numpy(x.data)))
-    columns = tile.grid[1]
-    rows = [np.concatenate(tiles[i : i + columns], axis=3) for i in range(0, len(tiles), columns)]
-    whole = kernels.array_module(x.data).asarray(np.concatenate(rows, axis=2))
-    if whole.shape[2:] != size:
-        raise ValueError(f"the tiles of {tile.grid} ranks are images of {whole.shape[2:]} together, not of {size}")
+    if x.shape[2:] != (own := tuple(stop - start for start, stop in tile.own(size))):
+        raise ValueError(f"gathered: a tile of {own} pixels of images of {size} expected, got {x.shape}")
+    mine = kernels.to_numpy(x.data)
+    module = kernels.array_module(mine)
+    whole = module.empty((*x.shape[:2], *size), x.dtype)
+    tiles = tile.comm.all_gather(module.ascontiguousarray(mine))
+    for place, pixels in zip(np.ndindex(tile.grid), tiles, strict=True):
+        whole[(..., *(slice(*each) for each in tile.at(place, size)))] = pixels
+    whole = kernels.array_module(x.data).asarray(whole)
     return record(whole, (x,), lambda g, needs: (tile.cut(g).copy(),))
 
 

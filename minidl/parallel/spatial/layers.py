@@ -6,7 +6,7 @@ Weights are whole on every rank. Their gradients are a rank's share, to be summe
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -63,8 +63,7 @@ class SpatialConv2d(Conv2d):
         vars(self).update(vars(layer))
         self.tile, self.size = tile, size
         self._sliding = sliding(layer, size)
-        self._reaches = _reaches("SpatialConv2d", tile, size, self._sliding)
-        self._frame = Frame(tile, self._reaches)
+        self._frame = Frame(tile, _reaches("SpatialConv2d", tile, size, self._sliding))
 
     def convolve(self, x: Any, weight: Tensor, bias: Tensor | None) -> Tensor:
         x, weight, bias = in_one_type("conv2d", operand(x), weight, bias)
@@ -74,7 +73,7 @@ class SpatialConv2d(Conv2d):
         numbers = self.stride, (0, 0), self.dilation, self.groups, *algorithm
         whole = frame.around(x.data, frame.own)
         area = whole[frame.area]  # a view, which the exchanges fill
-        shape = [reach.outputs.stop - reach.outputs.start for reach in self._reaches]
+        shape = [reach.outputs.stop - reach.outputs.start for reach in frame.reaches]
         out = kernels.array_module(w).empty((len(area), len(w), *shape), dtype=w.dtype)
 
         def compute(rows: Span, columns: Span) -> None:
@@ -86,7 +85,7 @@ class SpatialConv2d(Conv2d):
                 pixels = kernels.current().conv2d(area[(..., *place)], w, b, *numbers)
                 out[..., slice(*rows), slice(*columns)] = pixels
 
-        rows, columns = (interior(*each) for each in zip(self._reaches, self._sliding, strict=True))
+        rows, columns = (interior(*each) for each in zip(frame.reaches, self._sliding, strict=True))
         has_rows, has_columns = map(bool, frame.messages)
         exchange = Exchange(frame, whole, 0 if has_rows else 1)
         half = (rows.start + rows.stop) // 2 if has_rows and has_columns else rows.stop
@@ -163,17 +162,23 @@ class SpatialDropout(Dropout):
         if not self.training or self.p == 0:
             return x
         check_tile("SpatialDropout", x.shape, self.tile, self.size)
-        kept = kept_elements(x.data, (*x.shape[:2], *self.size), self.p, random.layer_generator(self))
-        drop = dropping(self.tile.cut(kept).copy(), self.p, x.dtype)  # a view would keep the whole mask until backward
+        kept = self.kept(x.data, (*x.shape[:2], *self.size))
+        drop = dropping(kept.copy(), self.p, x.dtype)  # a view would keep the whole mask until backward
         return record(drop(x.data), (x,), lambda g, needs: (drop(g),))
+
+    def kept(self, x: Array, whole: tuple[int, ...]) -> Array:
+        """This rank's tile of the mask of images of that shape."""
+        return cast(Array, self.tile.cut(kept_elements(x, whole, self.p, random.layer_generator(self))))
 
 
 def interior(reach: Reach, windows: Sliding) -> Span:
-    """The outputs, counted from this rank's first, whose windows read its own pixels and padding only."""
+    """Outputs, counted from this rank's first, whose windows read its own pixels and padding only: the longest run."""
     taps = windows.taps(reach.outputs)
     own = (taps >= reach.own.start) & (taps < reach.own.stop)
     inside = np.flatnonzero((own | (taps < 0) | (taps >= windows.size)).all(axis=1))
-    return Span(int(inside[0]), int(inside[-1]) + 1) if inside.size else Span(0, 0)
+    # Windows that reach from one side's padding to the other's interrupt it
+    longest = max(np.split(inside, np.flatnonzero(np.diff(inside) > 1) + 1), key=len)
+    return Span(int(longest[0]), int(longest[-1]) + 1) if longest.size else Span(0, 0)
 
 
 def check_tile(layer: str, shape: tuple[int, ...], tile: Tile, size: Size) -> None:

@@ -61,7 +61,11 @@ class Tile:
 
     def own(self, size: tuple[int, int]) -> tuple[Span, Span]:
         """The rows and the columns that this rank has of an image of that height and width."""
-        rows, columns = (span(size[d], self.grid[d], self.place[d]) for d in (0, 1))
+        return self.at(self.place, size)
+
+    def at(self, place: tuple[int, ...], size: tuple[int, int]) -> tuple[Span, Span]:
+        """The rows and the columns that the rank at that place of the grid has of such an image."""
+        rows, columns = (span(size[d], self.grid[d], place[d]) for d in (0, 1))
         return rows, columns
 
     def cut(self, images: Any) -> Any:

@@ -6,7 +6,7 @@ From top to bottom; a file imports only from lines below its own:
     sharded_features  which layers get a shard of the features, and what they become
     layouts           which layer of a model is divided how
     embedding         a table of vectors, divided by its rows
-    on_tiles          convolutions that are divided by pixels, too
+    on_tiles          layers that are divided by pixels, too
     convolution       convolutions, divided by filters, by the channels that they read, or by both; batch norm between
     linear            linear layers, divided by their outputs or by their inputs
     loss              cross entropy of logits that are divided by classes

@@ -1,4 +1,4 @@
-"""Hybrid: data, pipeline, spatial and tensor parallelism on one mesh of nodes."""
+"""Hybrid: data, expert, pipeline, spatial and tensor parallelism on one mesh of nodes."""
 
 from __future__ import annotations
 
@@ -16,12 +16,18 @@ from minidl.arguments import flag, one_of, whole_number
 from minidl.cluster.comm import Communicator
 from minidl.cluster.mesh import Mesh
 from minidl.data import Dataset
-from minidl.nn import Module, Parameter, Stage
+from minidl.nn import MixtureOfExperts, Module, Parameter, Stage
+from minidl.nn.experts import parameters_of_experts
+from minidl.nn.parameter import ModelTensor
 from minidl.nn.shard import FlatShard
+from minidl.parallel.experts.chunks import ExpertChunks
+from minidl.parallel.experts.gradients import ExpertGradients
+from minidl.parallel.experts.layer import check_divisible, divide_experts
 from minidl.parallel.gradients.buckets import GradientBuckets, fill
 from minidl.parallel.gradients.flat_vector import gradient, set_gradient
 from minidl.parallel.job import Job
 from minidl.parallel.mean_loss import Loss, classification_loss
+from minidl.parallel.memory_plan import MemoryPlan, MemoryUnknown
 from minidl.parallel.pipeline.chunks import Computing
 from minidl.parallel.pipeline.pipeline import Pipeline, completed_with
 from minidl.parallel.plan import ParallelPlan, in_any_order
@@ -80,18 +86,24 @@ class Hybrid(Pipeline):
         along "dp"  gradients are all-reduced, once per minibatch; or, with `shard`, reduce-scattered. Those of layers
                     on tiles are summed along "spatial" in the same all-reduce, but with `shard` or algorithm="ordered"
                     in another one, after backward
+        along "ep"  every mixture of experts sends tokens to their experts and back; each node reads samples of its own
 
     Parameters
         dp        replicas, which share each minibatch; default: as many as the nodes suffice for
         pp        stages of the pipeline
         tp        nodes that share each layer
+        ep        nodes that divide the experts of every `nn.MixtureOfExperts` among them, and the samples: each has all
+                  other weights, whose gradients are all-reduced over dp * ep nodes; those of experts, over dp. The
+                  capacity of an expert is for the tokens of one node. `experts.dispatched_bytes` has the traffic. It
+                  goes with dp and pp, and stands after "dp" in the mesh
         spatial   tiles into which the pixels of every image are divided: a number of slabs of rows, or rows x columns,
                   such as (2, 4) or "2x4". Convolutions, poolings, batch norms and dropout work on tiles; before the
                   first stage that cannot, such as a linear layer or maps of fewer pixels than nodes, the maps are
                   gathered, and from there on each node computes the same. If that stage begins with
                   `nn.AdaptiveAvgPool2d(1)`, as ResNet's, the sums of the tiles are added up instead: a number for each
-                  channel. A node reads its tile of the samples only. With tp too, convolutions are divided by both;
-                  LeNet's and ResNet's are, for instance
+                  channel. What the model's own code between the layers draws, or computes from more than a pixel, needs
+                  whole maps too. A node reads its tile of the samples only. With tp too, convolutions are divided by
+                  both; LeNet's and ResNet's are, for instance
         layout    how each layer is sharded: `{name: ColumnLinear, ...}`, default: the model's. `split_layers` says
                   what to do with widths that are not a multiple of tp. A Dropout or batch norm of sharded features or
                   channels, between a Column layer and its Row layer, becomes a ShardedDropout or ShardedBatchNorm; a
@@ -116,7 +128,7 @@ class Hybrid(Pipeline):
                   no result
         the others, such as `schedule` and `micro_batches`, are those of `Pipeline`
 
-    Equal to `Serial(shards=dp, micro_batches=micro_batches)` up to rounding, dropout and batch norm included. Sums
+    Equal to `Serial(shards=dp * ep, micro_batches=micro_batches)` up to rounding, dropout and batch norm included. Sums
     inside a sharded layer use the engine's own all-reduce, whatever `algorithm` is: with three or more nodes along
     "tp", a run on another engine may have other bits.
 
@@ -134,7 +146,7 @@ class Hybrid(Pipeline):
     References
         Narayanan et al. (arXiv:2104.04473), section 3; Korthikanti et al. (arXiv:2205.05198), section 4.2; Rajbhandari
         et al. (arXiv:1910.02054), section 5, for shard; Dryden et al. (arXiv:1903.06681) for spatial;
-        Krizhevsky (arXiv:1404.5997) for sample_slices.
+        Krizhevsky (arXiv:1404.5997) for sample_slices; Lepikhin et al. (arXiv:2006.16668), section 3, for ep.
     """
 
     stages: int = field(default=1, init=False, repr=False)
@@ -142,6 +154,7 @@ class Hybrid(Pipeline):
     dp: int | None = None
     pp: int = 1
     tp: int = 1
+    ep: int = 1
     spatial: int | str | tuple[int, int] = 1
     layout: Layout | None = None
     sequence: bool = False
@@ -157,6 +170,7 @@ class Hybrid(Pipeline):
             if value is not None:
                 value = whole_number(f"Hybrid: {name}", value, at_least=1)
             object.__setattr__(self, own, value)
+        object.__setattr__(self, "ep", whole_number("Hybrid: ep", self.ep, at_least=1))
         grid_of("Hybrid: spatial", self.spatial)
         flag("Hybrid: sequence", self.sequence)
         if flag("Hybrid: sample_slices", self.sample_slices) and self.layout is not None:
@@ -177,6 +191,18 @@ class Hybrid(Pipeline):
             one_of("Hybrid: with shard, algorithm", self.algorithm, ("auto", "ordered"))
         object.__setattr__(self, "axes", in_any_order("Hybrid: axes", self.axes, AXES))
         super().__post_init__()
+        if self.ep > 1:
+            self._check_goes_with_experts()
+
+    def _check_goes_with_experts(self) -> None:
+        others = {"tp": self.tp > 1, "spatial": self._tiles > 1, "shard": self.shard is not None}
+        if given := [name for name, is_given in others.items() if is_given]:
+            raise ValueError(f"Hybrid: ep={self.ep} goes with dp and pp: leave out {' and '.join(given)}, or ep")
+        if self.made_schedule().is_asynchronous:
+            raise ValueError(
+                f"Hybrid: ep={self.ep} sums the gradients of experts and of all else once a minibatch, but with "
+                "pipedream each stage keeps versions of its weights: choose another schedule, such as 1f1b"
+            )
 
     @property
     def _grid(self) -> tuple[int, int]:
@@ -187,25 +213,54 @@ class Hybrid(Pipeline):
         return prod(self._grid)
 
     def plan(self, job: Job, nodes: int) -> ParallelPlan:
-        together = self.pp * self.tp * self._tiles
+        together = self.ep * self.pp * self.tp * self._tiles
         dp = self.dp or max(nodes // together, 1)
         if dp * together != nodes:
             spatial = f", spatial={self.spatial}" if self._tiles > 1 else ""
+            ep = f", ep={self.ep}" if self.ep > 1 else ""
             raise ValueError(
-                f"Hybrid: dp={dp}, pp={self.pp}, tp={self.tp}{spatial} need {dp * together} nodes, got {nodes}"
+                f"Hybrid: dp={dp}, pp={self.pp}, tp={self.tp}{ep}{spatial} need {dp * together} nodes, got {nodes}"
             )
         made = super().plan(job, dp * self.pp)
-        return replace(made, tp=self.tp, spatial=self._tiles, shard=self.shard, axes=(*self.axes, "spatial"))
+        at = self.axes.index("dp") + 1
+        axes = (*self.axes[:at], "ep", *self.axes[at:], "spatial")
+        return replace(made, ep=self.ep, tp=self.tp, spatial=self._tiles, shard=self.shard, axes=axes)
 
     def check(self, job: Job, nodes: int) -> None:
         super().check(job, nodes)
         if self.shard is not None:
             self._check_sharing(self.plan(job, nodes))
+        if self.ep > 1:
+            job.build_held(self._check_experts)
         division = self._divided(job) if self._tiles > 1 else None
         if self.tp > 1:
             job.build_held(partial(self._complete(job)._nothing_of_the_split, job, division))
             if self.sequence and self.layout is None:  # a GPT, whose samples are rows of positions
                 self._check_positions(job)
+
+    def _check_experts(self, model: Module) -> tuple[()]:
+        mixtures = {name: layer for name, layer in model.named_modules() if isinstance(layer, MixtureOfExperts)}
+        if not mixtures:
+            raise ValueError(
+                f"Hybrid: ep={self.ep} divides experts, but the {type(model).__name__} has none: leave out ep, or take "
+                "a model with nn.MixtureOfExperts, such as a GPT with experts=4"
+            )
+        for name, layer in mixtures.items():
+            check_divisible(f"Hybrid: ep={self.ep}: {name}", layer, self.ep)
+        return ()
+
+    def check_as_replica(self, name: str) -> None:
+        super().check_as_replica(name)
+        if self.shard is not None:
+            raise ValueError(
+                f"{name}: the servers keep the state of the optimizer and hand out whole weights, so workers have "
+                f"nothing to share out: leave out shard={self.shard}"
+            )
+        if self.ep > 1:
+            raise ValueError(
+                f"{name}: the ranks of a worker read the same samples, but with ep={self.ep} each reads its own: leave "
+                "out ep"
+            )
 
     def _check_sharing(self, plan: ParallelPlan) -> None:
         if plan.dp == 1:
@@ -284,14 +339,29 @@ class Hybrid(Pipeline):
         if division is not None:
             divide(model, Tile(comm, self._grid), division, SHARDED_ON_TILES)
 
-    def partition(self, job: Job, mesh: Mesh[Communicator], model: Module) -> list[Stage]:
+    def divided(self, job: Job, mesh: Mesh[Communicator], model: Module) -> Module:
         if self.tp > 1:
             self._split(job, model, mesh["tp"])
         self._work_on_tiles(model, mesh["spatial"], self._division)
+        return model
+
+    def partition(self, job: Job, mesh: Mesh[Communicator], model: Module) -> Sequence[Stage | ModelTensor]:
+        elsewhere = divide_experts(model, mesh["ep"]) if self.ep > 1 else set()
+        own = super().partition(job, mesh, model)
         if self.shard == 3:
             for spec in self.shared_groups(model, mesh.coordinates["pp"]):
                 cut(spec.parameters, mesh["dp"])
-        return super().partition(job, mesh, model)
+        if self.ep > 1:
+            mine = [unit for units in self._own_stages(model, mesh.coordinates["pp"]).values() for unit in units]
+            return [held for unit in mine for held in (*unit.parameters(), *unit.buffers()) if held not in elsewhere]
+        return own
+
+    def memory_plan(self, job: Job, mesh: Mesh[Communicator]) -> MemoryPlan:
+        if self.ep > 1:
+            raise MemoryUnknown("how many tokens meet in the experts of a rank is not known")
+        plan = super().memory_plan(job, mesh)
+        groups = [self.shared_groups(plan.model, stage) for stage in range(self.pp)]
+        return replace(plan, shard=self.shard or 0, groups=groups)
 
     def samples(self, dataset: Dataset, mesh: Mesh[Communicator] | None) -> Dataset:
         if self._tiles == 1 or mesh is None:
@@ -336,10 +406,14 @@ class Hybrid(Pipeline):
         return {parameter for parameter, stages in places.items() if len(stages) > 1}
 
     def computing(self, session: Session, units: dict[int, list[Stage]]) -> Computing:
+        if self.ep > 1:
+            return ExpertChunks(units, [0, *self.cuts], self.recompute in (True, "full"))
         by_unit = None if self.shard is None else shares_of(session).units
         return super().computing(session, units) if by_unit is None else by_unit
 
     def gradients(self, session: Session, units: dict[int, list[Stage]]) -> dict[int, GradientBuckets]:
+        if self.ep > 1:
+            return self._gradients_with_experts(session, units)
         made = super().gradients(session, units)
         if self.shard is not None:
             shares = shares_of(session)
@@ -347,6 +421,14 @@ class Hybrid(Pipeline):
             if shares.units is not None:
                 shares.units.completed |= {chunk: cast(ScatteredGradients, g).completed for chunk, g in made.items()}
         return made
+
+    def _gradients_with_experts(self, session: Session, units: dict[int, list[Stage]]) -> dict[int, GradientBuckets]:
+        of_experts = parameters_of_experts(session.model)
+        settings = session.mesh, self.bucket_mb, self.algorithm, self.overlaps(session.comm)
+        return {
+            chunk: ExpertGradients(parameters, of_experts, *settings)
+            for chunk, parameters in completed_with(units).items()
+        }
 
     @property
     def summed_along(self) -> tuple[str, ...]:
@@ -367,23 +449,21 @@ class Hybrid(Pipeline):
         own, overlap = [p for p in parameters if p in tiled], self.overlaps(comm)
         return GradientBuckets(own, comm, self.bucket_mb, self.algorithm, overlap, (head, replicas))
 
-    def loss(self, session: Session) -> Loss:
-        if self.tp > 1 and any(head.gather == "evaluation" for head in _heads(session.model)):
-            return partial(vocabulary_cross_entropy, comm=session.mesh["tp"])
-        return session.job.loss
+    def loss(self, job: Job, model: Module, mesh: Mesh[Communicator]) -> Loss:
+        if self.tp > 1 and any(head.gather == "evaluation" for head in _heads(model)):
+            return partial(vocabulary_cross_entropy, comm=mesh["tp"])
+        return job.loss
 
-    def update(self, session: Session) -> None:
-        """Update; first sum the gradients of which each rank has a term: with slices, of unsharded parameters; with
-        `spatial`, of the parameters that work on tiles, unless backward has."""
+    def complete_gradients(self, session: Session, summed_along: Sequence[str]) -> None:
+        """Also sum, with slices, the gradients of unsharded parameters; with `spatial`, of those that work on tiles."""
         if (self.sequence or self.sample_slices) and self.tp > 1:
             own = [p for p in session.partition.trained if p.grad is not None]
             whole = [p for p in own if (p.shard.of if isinstance(p.shard, FlatShard) else p.shard) is None]
             self._sum_gradients(whole, session.mesh["tp"])
-        if self._division is not None and "spatial" not in self.summed_along:
+        if self._division is not None and "spatial" not in summed_along:
             slices, tiled = session.partition.slices, tiled_parameters(session.model, self._division)
             own = [p if slices is None else slices[p] for p in tiled]
             self._sum_gradients([p for p in own if p.grad is not None], session.mesh["spatial"])
-        super().update(session)
 
     def _sum_gradients(self, parameters: list[Parameter], comm: Communicator) -> None:
         if parameters:

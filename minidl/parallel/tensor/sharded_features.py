@@ -23,9 +23,10 @@ from minidl.nn import (
 )
 from minidl.parallel.tensor.convolution import ColumnConv2d, GridConv2d, RowConv2d, ShardedBatchNorm
 from minidl.parallel.tensor.dropout import ShardedDropout
-from minidl.parallel.tensor.linear import ColumnLinear, RowLinear
+from minidl.parallel.tensor.linear import FIRST, ColumnLinear, RowLinear
 
 WAY_OUT = "leave the layers before and behind it whole; a ColumnLinear before it may be divided with gather='always'"
+DIVIDED = (ColumnLinear, RowLinear, ColumnConv2d, RowConv2d, GridConv2d, ShardedBatchNorm, ShardedDropout)
 Sharded = set[tuple[int, int]]  # the axis of the features, -1 or the 1 of images, and how many there are in all
 
 
@@ -40,8 +41,9 @@ def sharded_layers(model: Module, divided: Module, x: Any) -> dict[str, Any]:
     What a model's own code computes between the layers, such as `F.softmax`, is not seen.
 
     Raises
-        ValueError    another layer needs all features of a sample, or has weights, but gets a share of the features; a
-                      layer gets a share in one place and the whole in another. The message names the layer
+        ValueError    a layer that reads a share of the features gets all; another layer needs all features of a
+                      sample, or has weights, but gets a share; a layer gets a share in one place and the whole in
+                      another; the model's outputs are a share. The message names the layer
     """
     layers, widths, whole = dict(divided.named_modules()), Sharded(), set[str]()
     found: dict[str, Any] = {}
@@ -54,6 +56,12 @@ def sharded_layers(model: Module, divided: Module, x: Any) -> dict[str, Any]:
         now = layers.get(name)
         if not (args and getattr(args[0], "requires_grad", False)):
             whole.add(name)
+            if isinstance(now, (RowLinear, RowConv2d, GridConv2d)) and not others:
+                kind = type(now).__name__
+                raise ValueError(
+                    f"{name} cannot be divided: a {kind} reads a rank's share of the features, and gets all of them: "
+                    f"divide the layer before it by {FIRST[kind]}, or leave this one out of the layout"
+                )
         elif type(now) is type(layer):
             replacement = _replacement(name, layer, args[0].shape, widths)
             found.update(replacement)
@@ -73,12 +81,27 @@ def sharded_layers(model: Module, divided: Module, x: Any) -> dict[str, Any]:
             widths.add((-1, out.shape[-1]))  # channel by channel
         return out.detach() if isinstance(now, (RowLinear, RowConv2d)) else out
 
+    # Layers of a user's own may gather or divide features
+    others = any(
+        type(layers.get(name)) is not type(layer) and not isinstance(layers.get(name), DIVIDED)
+        for name, layer in model.named_modules()
+    )
     for name, layer in list(model.named_modules()):
         vars(layer)["forward"] = partial(call, name, layer, layer.forward)
-    run_stages(model.stages(), x)
+    out = run_stages(model.stages(), x)
+    if getattr(out, "requires_grad", False) and not others and not any(map(_is_head, layers.values())):
+        raise ValueError(
+            "the model's outputs would be a rank's share of them: end the layout with a RowLinear or a whole layer, or "
+            "make the last one a ColumnLinear with gather='evaluation'"
+        )
     if both := sorted(found.keys() & whole):
         raise ValueError(f"{both[0]} gets sharded features in one place and whole ones in another: use two layers")
     return found
+
+
+def _is_head(layer: Module) -> bool:
+    """Whether the loss reads a share of the layer's outputs."""
+    return isinstance(layer, ColumnLinear) and layer.gather == "evaluation"
 
 
 def _replacement(name: str, layer: Module, shape: tuple[int, ...], widths: Sharded) -> dict[str, Any]:

@@ -109,7 +109,7 @@ def options_of(name: str, p: int) -> list[dict[str, int]]:
 
 @pytest.mark.parametrize("name", collectives.ALL_REDUCE)
 @pytest.mark.parametrize(
-    ("n", "op"), [(101, "max"), (101, "sum"), *exhaustively((0, "sum"), (3, "max"), (1000, "prod"))]
+    ("n", "op"), [(101, "max"), *exhaustively((101, "sum"), (0, "sum"), (3, "max"), (1000, "prod"))]
 )
 def test_the_rounds_of_an_all_reduce_are_the_messages_of_its_function(name: str, n: int, op: str) -> None:
     for p in EVERY_P:

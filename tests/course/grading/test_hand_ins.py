@@ -222,40 +222,45 @@ def with_flag(archive: bytes, flag: int) -> bytes:
 
 LINK = (stat.S_IFLNK | 0o777) << 16
 ZEROS = bytes(2**20)
-HOSTILE = {
-    "absolute": (archive_of([(entry("/tmp/of_minidl.ipynb"), NOTEBOOK)]), "leads out of the archive"),
-    "upwards": (archive_of([(entry("a/../../of_minidl.ipynb"), NOTEBOOK)]), "leads out of the archive"),
-    "windows": (archive_of([(entry("..\\..\\of_minidl.ipynb"), NOTEBOOK)]), "leads out of the archive"),
-    "drive": (archive_of([(entry("C:\\of_minidl.ipynb"), NOTEBOOK)]), "leads out of the archive"),
-    "link": (archive_of([(entry("a.ipynb", external_attr=LINK, create_system=3), b"/etc/hosts")]), "a link or"),
-    "through a link": (
-        archive_of([(entry("a", external_attr=LINK, create_system=3), b"/tmp"), (entry("a/of_minidl.txt"), b"")]),
-        "holds of_minidl.txt",
-    ),
-    "encrypted": (with_flag(zipped({"a.ipynb": NOTEBOOK}), 1), "is encrypted"),
-    "bzip2": (archive_of([(entry("a.ipynb", compress_type=zipfile.ZIP_BZIP2), NOTEBOOK)]), "an unusual method"),
-    "ratio": (zipped({"a.ipynb": bytes(11 * 2**20)}), "times its size"),
-    "size": (zipped({f"{place}.bin": ZEROS for place in range(101)}), "would unpack to 101 MB"),
-    "number": (zipped({f"{place}": b"" for place in range(archives.MOST_FILES + 1)}), "it holds 1,001 files"),
-    "a long list": (zipped({f"{place:060000}"[:60000]: b"" for place in range(20)}), "it holds more than 1,000 files"),
-    "two of one name": (
-        archive_of([(entry("first"), b""), (entry("other"), b"")]).replace(b"other", b"first"),
-        "two files of the same name",
-    ),
-    "a file as a folder": (zipped({"a": b"", "a/b.ipynb": NOTEBOOK}), "two files of the same name"),
-    "nothing": (b"", "no zip archive"),
-    "a long name": (zipped({"x" * 300 + ".ipynb": NOTEBOOK}), "File name too long"),
-    "cut": (zipped({"a.ipynb": NOTEBOOK})[:-40], "is damaged, or no zip archive"),
-    "changed": (zipped({"a.ipynb": NOTEBOOK}).replace(b"PK\3\4", b"PK\3\5", 1), "is damaged"),
-    "control characters": (zipped({"a\x1b[31m.txt": b""}), "holds a?[31m.txt"),
-}  # fmt: skip
+
+
+def hostile() -> dict[str, tuple[bytes, str]]:
+    """Archives, and what is said of each."""
+    return {
+        "absolute": (archive_of([(entry("/tmp/of_minidl.ipynb"), NOTEBOOK)]), "leads out of the archive"),
+        "upwards": (archive_of([(entry("a/../../of_minidl.ipynb"), NOTEBOOK)]), "leads out of the archive"),
+        "windows": (archive_of([(entry("..\\..\\of_minidl.ipynb"), NOTEBOOK)]), "leads out of the archive"),
+        "drive": (archive_of([(entry("C:\\of_minidl.ipynb"), NOTEBOOK)]), "leads out of the archive"),
+        "link": (archive_of([(entry("a.ipynb", external_attr=LINK, create_system=3), b"/etc/hosts")]), "a link or"),
+        "through a link": (
+            archive_of([(entry("a", external_attr=LINK, create_system=3), b"/tmp"), (entry("a/of_minidl.txt"), b"")]),
+            "holds of_minidl.txt",
+        ),
+        "encrypted": (with_flag(zipped({"a.ipynb": NOTEBOOK}), 1), "is encrypted"),
+        "bzip2": (archive_of([(entry("a.ipynb", compress_type=zipfile.ZIP_BZIP2), NOTEBOOK)]), "an unusual method"),
+        "ratio": (zipped({"a.ipynb": bytes(11 * 2**20)}), "times its size"),
+        "size": (zipped({f"{place}.bin": ZEROS for place in range(101)}), "would unpack to 101 MB"),
+        "number": (zipped({f"{place}": b"" for place in range(archives.MOST_FILES + 1)}), "it holds 1,001 files"),
+        "a long list": (zipped({f"{place:060000}"[:60000]: b"" for place in range(20)}), "more than 1,000 files"),
+        "two of one name": (
+            archive_of([(entry("first"), b""), (entry("other"), b"")]).replace(b"other", b"first"),
+            "two files of the same name",
+        ),
+        "a file as a folder": (zipped({"a": b"", "a/b.ipynb": NOTEBOOK}), "two files of the same name"),
+        "nothing": (b"", "no zip archive"),
+        "a long name": (zipped({"x" * 300 + ".ipynb": NOTEBOOK}), "File name too long"),
+        "cut": (zipped({"a.ipynb": NOTEBOOK})[:-40], "is damaged, or no zip archive"),
+        "changed": (zipped({"a.ipynb": NOTEBOOK}).replace(b"PK\3\4", b"PK\3\5", 1), "is damaged"),
+        "control characters": (zipped({"a\x1b[31m.txt": b""}), "holds a?[31m.txt"),
+    }  # fmt: skip
 
 
 def test_a_hostile_archive_is_a_row_and_writes_nothing_elsewhere(folder):
-    write(folder, {f"{name}.zip": content for name, (content, _) in HOSTILE.items()})
+    handed_in = hostile()
+    write(folder, {f"{name}.zip": content for name, (content, _) in handed_in.items()})
     there = found(folder)
-    assert set(there) == set(HOSTILE)
-    for name, (_, says) in HOSTILE.items():
+    assert set(there) == set(handed_in)
+    for name, (_, says) in handed_in.items():
         assert says in there[name].problem, name
     everywhere = [*folder.parent.rglob("*"), *Path("/tmp").glob("of_minidl*")]
     assert [path for path in everywhere if path.name == "of_minidl.ipynb"] == []

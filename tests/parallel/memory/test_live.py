@@ -12,7 +12,7 @@ from minidl.cluster import Memory, Node, Simulation
 from minidl.data import Dataset, Splits
 from minidl.parallel import Hybrid, Offload, Pipeline, Serial, Sharded, Synchronous
 from minidl.parallel.memory import live, predicted
-from minidl.parallel.tensor import ColumnConv2d, ColumnLinear, GridConv2d, RowLinear
+from minidl.parallel.tensor import ColumnConv2d, ColumnLinear, GridConv2d, RowConv2d, RowLinear
 from tests.parallel.jobs import blobs, small_job
 from tests.tiers import exhaustively
 
@@ -51,6 +51,14 @@ def normalized():
     return nn.Sequential(nn.Linear(30, 130), nn.BatchNorm1d(130), nn.ReLU(), nn.Dropout(0.3), nn.Linear(130, 7))
 
 
+def alexnet():
+    """Like AlexNet: a stride, overlapping poolings and dropout."""
+    maps = [nn.Conv2d(3, 24, 5, stride=2, padding=2), nn.ReLU(), nn.MaxPool2d(3, 2)]
+    maps += [nn.Conv2d(24, 32, 3, padding=1), nn.ReLU(), nn.Dropout(0.4), nn.MaxPool2d(3, 2)]
+    maps += [nn.Conv2d(32, 16, 3, padding=1), nn.ReLU(), nn.AdaptiveAvgPool2d(3), nn.Flatten()]
+    return nn.Sequential(*maps, nn.Dropout(0.5), nn.Linear(144, 70), nn.ReLU(), nn.Linear(70, 7))
+
+
 class Tied(nn.Module):
     """Two stages use one layer, with another between them."""
 
@@ -71,6 +79,8 @@ MODELS = {
     "norm": (normalized, partial(numbers, 30)),
     "lenet": (lambda: nn.models.LeNet(size=8, num_classes=7), partial(numbers, 1, 8, 8)),
     "resnet": (lambda: nn.models.ResNet(8, num_classes=7, in_channels=1), partial(numbers, 1, 8, 8)),
+    "alexnet": (alexnet, partial(numbers, 3, 45, 51)),
+    "resnet, odd": (lambda: nn.models.ResNet(8, num_classes=7, in_channels=1), partial(numbers, 1, 25, 27)),
     "tied": (Tied, partial(numbers, 30)),
     "rnn": (partial(Recurrent, nn.RNN), partial(numbers, 9, 11)),
     "lstm": (partial(Recurrent, nn.LSTM), partial(numbers, 9, 11)),
@@ -81,6 +91,7 @@ MODELS = {
 }
 OPTIMIZERS = {"lenet": partial(optim.SGD, lr=0.1), "resnet": partial(optim.SGD, lr=0.1, momentum=0.9)}
 PIPELINED, ANY = ("mlp", "lenet", "resnet", "gpt"), tuple(MODELS)
+IMAGES = "lenet", "alexnet", "resnet, odd"
 GRIDS = {"conv1": ColumnConv2d, "layer*.conv?": GridConv2d, "layer*.downsample.0": GridConv2d}
 GRIDS |= {"fc": RowLinear}
 # With overlap, what has arrived of the buckets and weights that travel depends on the network; predicted counts what
@@ -118,6 +129,16 @@ STRATEGIES = {
     "pp, tp": (Hybrid(pp=2, tp=2, micro_batches=3), 4, ("gpt",)),
     "pp, stage 2": (Hybrid(dp=2, pp=2, shard=2, micro_batches=3, overlap=False), 4, ("mlp", "gpt")),
     "tp, stage 3": (Hybrid(dp=2, tp=2, shard=3, overlap=False), 4, ("lenet", "gpt")),
+    "slabs": (Hybrid(spatial=2), 2, IMAGES),
+    "tiles": (Hybrid(spatial=(2, 2)), 4, IMAGES),
+    "slabs, recompute": (Hybrid(spatial=(1, 2), micro_batches=2, recompute=True), 2, IMAGES),
+    "dp, slabs": (Hybrid(dp=2, spatial=2, overlap=False), 4, IMAGES),
+    "pp, slabs": (Hybrid(pp=2, spatial=2, micro_batches=3), 4, IMAGES),
+    "slabs, stage 2": (Hybrid(dp=2, spatial=2, shard=2, bucket_mb=0.03, overlap=False), 4, IMAGES[1:]),
+    "slabs, stage 3": (Hybrid(dp=2, spatial=2, shard=3, overlap=False), 4, IMAGES),
+    "slabs, tp": (Hybrid(spatial=(1, 3), tp=2), 6, ("lenet", "resnet, odd")),
+    "slabs, tp, layout": (Hybrid(spatial=2, tp=2, layout={"0": ColumnConv2d, "3": RowConv2d}), 4, ("alexnet",)),
+    "slabs, grids": (Hybrid(spatial=2, tp=4, layout=GRIDS), 8, ("resnet, odd",)),
 }
 
 
@@ -129,8 +150,10 @@ def job_of(model):
 
 
 CASES = [(name, model) for name, (_, _, models) in STRATEGIES.items() for model in models]
-FIRST = [(name, model) for name, model in CASES if name == "serial" or model in ("norm", "gpt")]
-FIRST += [("stage 3, accumulate", "tied"), ("zb-h1", "tied")]
+DEAR = ("gpipe", "recompute", "pp, tp", "pp, stage 2")  # one to three seconds for a GPT
+FIRST = [(name, model) for name, model in CASES if name == "serial" or (model in ("norm", "gpt") and name not in DEAR)]
+FIRST += [(name, "mlp") for name in DEAR if (name, "mlp") in CASES]
+FIRST += [("stage 3, accumulate", "tied"), ("zb-h1", "tied"), ("tiles", "resnet, odd"), ("slabs, stage 3", "alexnet")]
 
 
 @pytest.mark.parametrize(("name", "model"), [*FIRST, *exhaustively(*(case for case in CASES if case not in FIRST))])
@@ -220,7 +243,9 @@ def test_of_tiles_a_node_keeps_its_own_and_their_halos():
         assert rows / 33 < own["activations"] / alone["activations"] < 1.05 * rows / 33
 
 
-@pytest.mark.parametrize("strategy", [Synchronous(), Sharded(2), Sharded(3), Pipeline(2, micro_batches=3)])
+@pytest.mark.parametrize(
+    "strategy", [Sharded(3), Pipeline(2, micro_batches=3), *exhaustively(Synchronous(), Sharded(2))]
+)
 def test_processes_hold_what_simulated_nodes_hold_and_the_tracer_sees_as_much(strategy):
     job = job_of("mlp")
     real, simulated = live(job, strategy, 2, on="processes"), live(job, strategy, 2)
@@ -271,7 +296,7 @@ def test_all_gradients_are_never_there_twice():
     assert measured.traced == pytest.approx(16 * weights + largest, rel=0.03)
 
 
-@pytest.mark.parametrize("overlap", [False, True])
+@pytest.mark.parametrize("overlap", [False, *exhaustively(True)])
 def test_stage_3_adds_the_weights_and_the_gradients_of_the_largest_unit(overlap):
     job = small_job(model=lambda: nn.models.MLP(5, 300, 301, 250, 3), data=partial(blobs, dtype="float32"))
     sizes = [5 * 300 + 300, 300 * 301 + 301, 301 * 250 + 250, 250 * 3 + 3]

@@ -105,7 +105,10 @@ WITHOUT_ELASTIC = {
 }
 
 
-@pytest.mark.parametrize(("job", "strategy", "nodes", "on"), WITHOUT_ELASTIC.values(), ids=WITHOUT_ELASTIC)
+@pytest.mark.parametrize(
+    ("job", "strategy", "nodes", "on"),
+    [WITHOUT_ELASTIC["processes"], *exhaustively(WITHOUT_ELASTIC["stages that two ranks share"])],
+)
 def test_without_elastic_the_run_ends_with_an_error_and_resumes_to_the_same_bits(
     job: parallel.Job, strategy: Pipeline, nodes: int, on: str, tmp_path: Path
 ):

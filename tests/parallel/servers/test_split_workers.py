@@ -1,6 +1,6 @@
 """A worker is a replica: two ranks that hold half of the model each train as a worker of one rank does."""
 
-from dataclasses import fields, replace
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -19,19 +19,13 @@ from minidl.parallel import (
 from tests.parallel.jobs import small_job, two_groups
 from tests.parallel.test_split_models import JOBS
 from tests.parallel.two_stages import TwoStages
-from tests.tiers import exhaustively
 
 pytestmark = pytest.mark.timeout(300)
 
 
 def in_two_stages(strategy):
     """The same strategy, each of whose workers is two ranks."""
-
-    class Split(type(strategy)):
-        plan, build, forward_and_backward = TwoStages.plan, TwoStages.build, TwoStages.forward_and_backward
-        micro_batches = 1
-
-    return Split(**{field.name: getattr(strategy, field.name) for field in fields(strategy)})
+    return replace(strategy, replica=TwoStages())
 
 
 def mlp():
@@ -71,14 +65,11 @@ def test_one_worker_of_two_ranks_trains_to_the_bits_of_one_of_one_rank(strategy)
         assert row["loss"] == pytest.approx(true["loss"], rel=1e-14)
 
 
-@pytest.mark.parametrize(
-    ("strategy", "on"),
-    [(BackupWorkers(0), "simulation"), *exhaustively((ParameterServer(2, staleness=0), "processes"))],
-)
-def test_two_workers_of_two_ranks_train_to_the_numbers_of_two_of_one_rank(strategy, on):
+def test_two_workers_of_two_ranks_train_to_the_numbers_of_two_of_one_rank():
+    strategy = BackupWorkers(0)
     plain = job(optimizer=partial(optim.SGD, lr=0.05), schedule=None)  # for which the order in a clock does not matter
     truth = parallel.train(plain, strategy, 2, "simulation")
-    report = parallel.train(plain, in_two_stages(strategy), 4, on)
+    report = parallel.train(plain, in_two_stages(strategy), 4, "simulation")
     assert_same(report, truth, 1e-12)
     assert report.history[-1]["steps"] == truth.history[-1]["steps"]
 
@@ -127,11 +118,16 @@ def test_a_quorum_goes_on_without_the_worker_that_has_lost_a_rank():
 
 @pytest.mark.parametrize(
     "strategy",
-    [BackupWorkers(abandon=True), EagerSGD(coordinator=False), LockedParameterServer(), parallel.Hogwild()],
+    [
+        BackupWorkers(abandon=True),
+        EagerSGD(coordinator=False),
+        LockedParameterServer(),
+        ElasticAveraging(variant="synchronous"),
+    ],
     ids=str,
 )
 def test_where_a_worker_must_be_one_rank_a_split_is_refused(strategy):
-    with pytest.raises(ValueError, match=r"a worker must be one rank with the whole model, but .* over 2 ranks"):
+    with pytest.raises(ValueError, match=r"a worker must be one rank .* with pp=2 is 2 ranks: leave out replica"):
         parallel.train(job(), in_two_stages(strategy), 4, "simulation")
 
 
@@ -143,7 +139,7 @@ def test_groups_of_parameters_keep_their_options_on_workers_of_two_ranks():
     assert_same(report, truth, 1e-10)
 
 
-class SlicedColumns(ParameterServer):
+class SlicedColumns(parallel.Strategy):
     """Each rank of a worker computes the whole gradient, and holds half of the first layer's rows."""
 
     def plan(self, job, nodes):
@@ -155,6 +151,9 @@ class SlicedColumns(ParameterServer):
         model[0].weight.cut(shard)
         model[0].bias.cut(shard)
         return model
+
+    def backpropagation(self, session):
+        return partial(self.forward_and_backward, session)
 
     def forward_and_backward(self, session, batch):
         group, own = session.mesh["tp"], session.model[0]
@@ -173,6 +172,6 @@ class SlicedColumns(ParameterServer):
 def test_tensor_shards_and_replicated_parameters_train_to_the_bits_of_the_whole():
     whole = small_job(batch_size=5)
     truth = parallel.train(whole, ParameterServer(3), 1, "simulation")
-    report = parallel.train(whole, SlicedColumns(3), 2, "simulation")
+    report = parallel.train(whole, ParameterServer(3, replica=SlicedColumns()), 2, "simulation")
     assert_same(report, truth)
     assert report.history[-1]["loss"] == pytest.approx(truth.history[-1]["loss"], rel=1e-14)

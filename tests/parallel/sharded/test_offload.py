@@ -25,7 +25,7 @@ def engine(link=(3e-6, 0.7e9), host=0.6, device=1e9, node=NODE):
     return cluster.Simulation(node=node, memory=cluster.Memory(device, link, host))
 
 
-@pytest.mark.parametrize("nodes", [1, 3, *exhaustively(2)])
+@pytest.mark.parametrize("nodes", [3, *exhaustively(1, 2)])
 def test_with_offload_weights_have_the_bits_of_synchronous(nodes):
     job = small_job(model=Tied, data=partial(blobs, 34), optimizer=two_groups)  # the last minibatch has 2 samples
     truth = parallel.train(job, Synchronous(algorithm="ordered", accumulate=2), nodes, "simulation")
@@ -103,7 +103,7 @@ def test_layers_with_statistics_and_a_gpt_are_trained_with_offload():
             assert report.digests == truth.digests
 
 
-@pytest.mark.parametrize("precision", ["bfloat16", "float16"])
+@pytest.mark.parametrize("precision", ["float16", *exhaustively("bfloat16")])
 def test_in_sixteen_bits_the_host_keeps_the_masters_and_the_bits_are_those_of_synchronous(precision):
     job = small_job(data=partial(blobs, dtype="float32"), optimizer=adamw, precision=precision, clip_norm=0.4)
     truth = parallel.train(job, Synchronous(algorithm="ordered"), 2, "simulation")

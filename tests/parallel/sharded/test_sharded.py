@@ -50,7 +50,7 @@ def adamw(parameters):
     return optim.AdamW(parameters, lr=0.03)
 
 
-@pytest.mark.parametrize("nodes", [1, 2, 3, 5])
+@pytest.mark.parametrize("nodes", [1, 3, *exhaustively(2, 5)])
 def test_every_stage_ends_with_the_bits_of_synchronous(nodes):
     job = small_job(model=Tied, data=partial(blobs, 34), optimizer=two_groups)  # the last minibatch has 2 samples
     truth = parallel.train(job, Synchronous(algorithm="ordered", accumulate=2), nodes, "simulation")
@@ -82,7 +82,7 @@ def test_norms_are_those_of_whole_parameters(optimizer, stage):
     assert np.abs(weights(reports[1]) - weights(unclipped)).max() > 1e-5
 
 
-@pytest.mark.parametrize("stage", [2, 3])
+@pytest.mark.parametrize("stage", [3, *exhaustively(2)])
 def test_on_processes_with_overlap_a_run_has_the_bits_of_a_simulated_one(stage):
     job = small_job(model=Tied, optimizer=adamw, epochs=2)
     strategy = Sharded(stage=stage, algorithm="ordered", overlap=True)
@@ -249,8 +249,9 @@ OF_STAGES = [(lambda s, n: 2 * s, 2), (lambda s, n: s + s / n, 2), (lambda s, n:
     ("stage", "precision"),
     [
         *((stage, "bfloat16") for stage in (1, 2, 3)),
-        *((stage, "float32") for stage in (0, 3)),
-        *exhaustively((1, "float32"), (2, "float32"), (0, "bfloat16"), *((stage, "float16") for stage in range(4))),
+        (0, "float32"),
+        *exhaustively(*((stage, "float32") for stage in (1, 2, 3)), (0, "bfloat16")),
+        *exhaustively(*((stage, "float16") for stage in range(4))),
     ],
 )
 def test_a_node_keeps_and_sends_the_bytes_of_the_formulas(stage, precision):
@@ -354,10 +355,7 @@ def test_stage_3_refuses_a_model_that_is_not_the_sum_of_its_stages():
 def test_a_module_given_as_the_model_is_left_as_it_is():
     model = two_layers()
     before = model.state_dict()
-    report = parallel.train(small_job(model=model), Sharded(stage=3, algorithm="ordered"), 2, "simulation")
-    assert (
-        report.digests == parallel.train(small_job(), Synchronous(algorithm="ordered"), 2, "simulation").digests or True
-    )
+    parallel.train(small_job(model=model), Sharded(stage=3, algorithm="ordered"), 2, "simulation")
     assert all((array == before[name]).all() for name, array in model.state_dict().items())
 
 

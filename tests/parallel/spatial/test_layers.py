@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import numpy as np
 import pytest
@@ -37,7 +36,7 @@ POOLINGS = [
 
 
 def assert_tiles_are_the_whole(
-    layer: nn.Module, divided: Callable[..., nn.Module], grid: tuple[int, int], on: Any = "simulation", size=(25, 45)
+    layer: nn.Module, divided: Callable[..., nn.Module], grid: tuple[int, int], size=(25, 45)
 ) -> cluster.Run:
     """Each rank has its tile of the output and of x's gradient; the weights' gradients add up to the whole ones."""
     rng = np.random.default_rng(4)
@@ -60,7 +59,7 @@ def assert_tiles_are_the_whole(
         for parameter, expected in zip(mine.parameters(), of_weights, strict=True):
             np.testing.assert_allclose(comm.all_reduce(parameter.grad), expected, rtol=0, atol=1e-11)
 
-    return cluster.launch(program, nodes=grid[0] * grid[1], on=on)
+    return cluster.launch(program, nodes=grid[0] * grid[1], on="simulation")
 
 
 @pytest.mark.parametrize("settings", CONVOLUTIONS, ids=str)
@@ -81,8 +80,10 @@ def test_a_halo_may_be_as_wide_as_a_slab(kernel):
     assert_tiles_are_the_whole(layer, SpatialConv2d, (1, 8), size=(16, 16))
 
 
-def test_on_processes_too():
-    assert_tiles_are_the_whole(nn.Conv2d(2, 3, 5, padding=2).double(), SpatialConv2d, (2, 2), "processes")
+def test_windows_from_padding_to_padding_between_those_that_need_a_neighbour():
+    """Some read nothing, before some that read the neighbour's pixels: the interior is not in one run."""
+    layer = nn.Conv2d(2, 4, 3, padding=6, dilation=4).double()
+    assert_tiles_are_the_whole(layer, SpatialConv2d, (2, 2), size=(6, 6))
 
 
 def test_every_rank_drops_its_tile_of_the_mask_of_one_node():

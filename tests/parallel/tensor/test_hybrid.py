@@ -18,6 +18,7 @@ from minidl.parallel import Hybrid, Job, Pipeline, Serial, pipeline
 from minidl.parallel.tensor import (
     ColumnConv2d,
     ColumnLinear,
+    GridConv2d,
     RowConv2d,
     RowLinear,
     ShardedBatchNorm,
@@ -342,19 +343,24 @@ def test_a_layer_that_needs_all_channels_is_refused_and_one_that_needs_all_colum
 @pytest.mark.parametrize(
     ("layout", "message"),
     [
+        ({"3": RowConv2d}, "3 cannot be divided: a RowConv2d reads a .* gets all of them: divide the layer before it"),
         (
-            {"3": RowConv2d},
-            r"a RowConv2d reads this rank's 3 features of axis -3, .*: divide the layer before it by Col",
+            {"3": GridConv2d},
+            "3 cannot be divided: a GridConv2d reads a .* gets all of them: divide the layer before it",
         ),
-        ({"5": RowLinear}, r"a RowLinear reads this rank's 24 features of axis -1, .* before it by ColumnLinear, or"),
+        (
+            {"5": RowLinear},
+            "5 cannot be divided: a RowLinear reads a .* gets all of them: .* before it by ColumnLinear",
+        ),
+        ({"5": ColumnLinear}, "the model's outputs would be a rank's share of them: end the layout with a RowLinear"),
         ({"1": ColumnConv2d}, "3 cannot be divided: .* this Conv2d .*: make it a RowConv2d in the layout"),
         ({"1": ColumnConv2d, "5": RowLinear}, "3 cannot be divided: .* this Conv2d .*: make it a RowConv2d in the lay"),
     ],
 )
 def test_half_a_pair_of_divided_layers_is_refused_with_the_other_half(layout: Any, message: str):
     job = small_job(model=partial(two_convolutions, nn.ReLU()), data=images_of_blobs, epochs=1)
-    with pytest.raises((ValueError, cluster.ClusterError), match=message):
-        parallel.train(job, hybrid(1, 1, 2, layout=layout), 2, on="simulation")
+    with pytest.raises(ValueError, match=message):
+        hybrid(1, 1, 3, layout=layout).check(job, 3)
 
 
 def test_an_own_network_of_convolutions_is_divided_up_to_its_linear_layer():

@@ -26,6 +26,7 @@ from tests.tiers import exhaustively
 pytestmark = pytest.mark.timeout(300)
 
 SHARDS = [1, 2, 3]
+of_each_stage = pytest.mark.parametrize("shards", [[3], *exhaustively([1, 2])], ids=str)
 
 
 def gpt(dropout=0.2):
@@ -78,25 +79,29 @@ def test_every_stage_ends_with_the_bits_of_hybrid_without(dims, settings):
     assert_as_without(ONE_EPOCH, hybrid(*dims, **settings))
 
 
+@of_each_stage
 @pytest.mark.parametrize("kind", ["interleaved", "zb-v", *exhaustively("gpipe", "zb-h1")])
-def test_every_schedule_ends_with_the_same_bits(kind):
+def test_every_schedule_ends_with_the_same_bits(kind, shards):
     settings = {"chunks_per_stage": 2} if kind == "interleaved" else {}
     job = replace(ONE_EPOCH, batch_size=25)  # of two replicas one has no sample at last
-    assert_as_without(job, hybrid(2, 2, 1, schedule=kind, overlap=True, bucket_mb=2e-4, **settings))
+    assert_as_without(job, hybrid(2, 2, 1, schedule=kind, overlap=True, bucket_mb=2e-4, **settings), shards=shards)
 
 
 FIRST = ["a weight of three stages", "tensors that no stage uses", "last stage frozen", "batch norm and dropout"]
 
 
+@of_each_stage
 @pytest.mark.parametrize("name", [*FIRST, *exhaustively(*(name for name in CASES if name not in FIRST))])
-def test_models_that_are_hard_to_cut_end_with_the_same_bits(name):
+def test_models_that_are_hard_to_cut_end_with_the_same_bits(name, shards):
     kind = "zb-h1" if len(name) % 2 else "1f1b"  # either for about half of them
-    assert_as_without(replace(CASES[name], epochs=1), hybrid(2, 2, 1, schedule=kind, recompute="frozen" in name))
+    strategy = hybrid(2, 2, 1, schedule=kind, recompute="frozen" in name)
+    assert_as_without(replace(CASES[name], epochs=1), strategy, shards=shards)
 
 
 GRIDS = {"conv1": ColumnConv2d, "layer*.conv?": GridConv2d, "layer*.downsample.0": GridConv2d, "fc": RowLinear}
 
 
+@of_each_stage
 @pytest.mark.parametrize(
     ("model", "settings"),
     [
@@ -112,13 +117,14 @@ GRIDS = {"conv1": ColumnConv2d, "layer*.conv?": GridConv2d, "layer*.downsample.0
     ],
     ids=str,
 )
-def test_where_nodes_have_tiles_or_shares_of_channels_every_stage_ends_with_the_same_bits(model, settings):
+def test_where_nodes_have_tiles_or_shares_of_channels_every_stage_ends_with_the_same_bits(model, settings, shards):
     job = replace(tiles.JOBS[model], clip_norm=None, epochs=1)
-    assert_as_without(job, Hybrid(**({"dp": 2, "micro_batches": 2} | settings)))
+    assert_as_without(job, Hybrid(**({"dp": 2, "micro_batches": 2} | settings)), shards=shards)
 
 
-def test_where_nodes_have_slices_of_samples_every_stage_ends_with_the_same_bits():
-    assert_as_without(replace(ALEXNET, clip_norm=None, epochs=1), hybrid(2, 1, 3, sample_slices=True))
+@of_each_stage
+def test_where_nodes_have_slices_of_samples_every_stage_ends_with_the_same_bits(shards):
+    assert_as_without(replace(ALEXNET, clip_norm=None), hybrid(2, 1, 3, sample_slices=True), shards=shards)
 
 
 def test_a_checkpoint_of_tiles_that_are_shared_out_continues_on_one_node(tmp_path):
@@ -146,15 +152,18 @@ class Product(Cut):
         ]
 
 
+@of_each_stage
 @pytest.mark.parametrize("kind", ["1f1b", "zb-h1"])
-def test_gradients_that_are_deferred_read_no_weights_that_have_gone(kind):
-    assert_as_without(small_job(model=Product, epochs=1), hybrid(2, 1, 1, schedule=kind, micro_batches=3))
+def test_gradients_that_are_deferred_read_no_weights_that_have_gone(kind, shards):
+    strategy = hybrid(2, 1, 1, schedule=kind, micro_batches=3)
+    assert_as_without(small_job(model=Product, epochs=1), strategy, shards=shards)
 
 
+@of_each_stage
 @pytest.mark.parametrize("optimizer", [partial(optim.LARS, lr=0.5, exclude_1d=True), partial(optim.LAMB, lr=0.02)])
-def test_norms_of_layers_and_of_the_whole_gradient_count_each_weight_once(optimizer):
+def test_norms_of_layers_and_of_the_whole_gradient_count_each_weight_once(optimizer, shards):
     job = replace(ONE_EPOCH, optimizer=optimizer, schedule=None, clip_norm=0.3)
-    assert_as_without(job, hybrid(2, 2, 1), tolerance=1e-12)
+    assert_as_without(job, hybrid(2, 2, 1), tolerance=1e-12, shards=shards)
 
 
 @pytest.mark.parametrize(
@@ -174,13 +183,14 @@ def test_on_processes_a_run_has_the_bits_of_a_simulated_one(shard):
     )
 
 
+@of_each_stage
 @pytest.mark.parametrize("precision", ["bfloat16", *exhaustively("float16")])
-def test_weights_in_16_bits_with_masters_end_with_the_same_bits(precision):
+def test_weights_in_16_bits_with_masters_end_with_the_same_bits(precision, shards):
     job = replace(ONE_EPOCH, model=lambda: gpt().float(), precision=precision)
     for dims in ((2, 1, 1), (2, 2, 1)):  # embedding and head are one weight: in two units of a node, on two nodes
-        assert_as_without(job, hybrid(*dims, recompute="selective"))
+        assert_as_without(job, hybrid(*dims, recompute="selective"), shards=shards)
     on_tiles = replace(tiles.JOBS["ResNet"], model=lambda: tiles.resnet().float(), precision=precision, epochs=1)
-    assert_as_without(replace(on_tiles, clip_norm=None), Hybrid(dp=2, spatial=2))
+    assert_as_without(replace(on_tiles, clip_norm=None), Hybrid(dp=2, spatial=2), shards=shards)
 
 
 # ---- checkpoints ----
@@ -210,7 +220,7 @@ def test_a_run_goes_on_from_the_checkpoint_of_another_strategy(tmp_path):
     assert np.abs(weights(resumed) - weights(truth)).max() < 1e-10
 
 
-@pytest.mark.parametrize("shard", [2, 3])
+@pytest.mark.parametrize("shard", [3, *exhaustively(2)])
 def test_when_a_node_dies_an_elastic_run_goes_on_from_the_checkpoint(shard, tmp_path):
     strategy = hybrid(2, 2, 1, shard=shard, algorithm="ordered")
     whole = parallel.train(JOB, strategy, 4, "simulation")

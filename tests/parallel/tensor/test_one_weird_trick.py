@@ -52,7 +52,7 @@ def photographs() -> Splits:
     return Splits(train, test)
 
 
-ALEXNET = Job(NarrowAlexNet, photographs, two_groups, decay, batch_size=8, epochs=2, seed=5, clip_norm=0.7)
+ALEXNET = Job(NarrowAlexNet, photographs, two_groups, decay, batch_size=8, epochs=1, seed=5, clip_norm=0.7)
 
 
 @pytest.mark.parametrize(("dp", "pp", "tp"), [(1, 1, 3), (2, 1, 2), *exhaustively((1, 2, 3), (1, 1, 6))])
@@ -62,11 +62,12 @@ def test_one_weird_trick_trains_as_one_node_where_samples_do_not_divide_and_a_no
 
 
 def test_alexnet_is_divided_in_pairs_too_with_shares_of_the_mask():
-    assert_trains_as_one_node(replace(ALEXNET, epochs=1), hybrid(1, 1, 3))
+    assert_trains_as_one_node(ALEXNET, hybrid(1, 1, 3))
 
 
-def test_lenet_does_the_trick_on_processes():
-    assert_trains_as_one_node(replace(JOBS["LeNet"], epochs=1), hybrid(1, 1, 2, sample_slices=True), on="processes")
+@pytest.mark.parametrize("on", ["simulation", *exhaustively("processes")])
+def test_lenet_does_the_trick(on):
+    assert_trains_as_one_node(JOBS["LeNet"], hybrid(1, 1, 2, sample_slices=True), on=on)
 
 
 @pytest.mark.parametrize("kind", [nn.models.AlexNet, nn.models.VGG16])

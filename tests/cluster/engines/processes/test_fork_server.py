@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from minidl import cluster
+from minidl import cluster, parallel
 from tests.cluster import process_census
 from tests.tiers import exhaustively
 
@@ -155,3 +155,8 @@ def test_nothing_stays_in_the_temporary_folder_when_the_launching_process_is_kil
         time.sleep(0.05)
     assert list(temporary.iterdir()) == []
     temporary.rmdir()
+
+
+def test_where_the_launcher_has_imported_what_trains_no_rank_imports_it_again() -> None:
+    name = parallel.__name__
+    assert cluster.launch(lambda comm: name in sys.modules, nodes=2, deadline=150).results == [True, True]

@@ -1,0 +1,59 @@
+"""The planner's memory against `parallel.memory.predicted`, which executes the model's shapes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from minidl import nn, optim, parallel
+from minidl.data import Dataset, Splits
+from minidl.parallel.planner import Arrangement, Transformer, memory
+from tests.tiers import exhaustively
+
+GPT = Transformer(layers=8, width=96, heads=6, context=64, vocabulary=204, fused=False)
+FEW = (
+    Arrangement(24, dp=2, micro_batch=6, shard=3),
+    Arrangement(24, dp=2, pp=2, tp=2, micro_batch=3),
+)
+MORE = (
+    Arrangement(24, micro_batch=6),
+    Arrangement(24, dp=2, micro_batch=12),
+    *(Arrangement(24, dp=2, micro_batch=12, shard=shard) for shard in (1, 2, 3)),
+    *(Arrangement(24, tp=2, micro_batch=3, sequence=sequence) for sequence in (False, True)),
+    *(Arrangement(24, tp=2, micro_batch=3, sequence=sequence, recompute="selective") for sequence in (False, True)),
+    Arrangement(24, pp=4, micro_batch=3),
+    Arrangement(24, pp=2, micro_batch=3, schedule="interleaved", chunks=2),
+    Arrangement(24, pp=4, micro_batch=3, schedule="zb-h1"),
+    Arrangement(24, pp=4, micro_batch=3, schedule="zb-h2"),
+    Arrangement(24, pp=2, tp=2, micro_batch=3, schedule="interleaved", chunks=4, recompute="full", sequence=True),
+)
+
+
+def predicted(gpt: Transformer, arrangement: Arrangement) -> parallel.memory.NodeMemory:
+    tokens = np.broadcast_to(np.zeros((1, gpt.context), np.int64), (arrangement.batch, gpt.context))
+    dataset = Dataset(tokens, tokens)
+    job = parallel.Job(
+        lambda: nn.models.GPT(gpt.vocabulary, gpt.context, gpt.layers, gpt.heads, gpt.width),
+        lambda: Splits(dataset, dataset),
+        optim.AdamW,
+        batch_size=arrangement.batch,
+        precision="bfloat16",
+    )
+    ranks = parallel.memory.predicted(job, arrangement.strategy(), arrangement.world)
+    return max(ranks, key=lambda each: each.total)
+
+
+@pytest.mark.parametrize("arrangement", [*FEW, *exhaustively(*MORE)], ids=str)
+def test_memory_is_within_two_percent_of_what_the_models_shapes_say(arrangement):
+    expected, found = predicted(GPT, arrangement), memory(GPT, arrangement)
+    assert found.total == pytest.approx(expected.total, rel=0.02)
+    for component in ("weights", "gradients", "optimizer"):
+        assert found.by_component[component] == pytest.approx(expected.by_component[component], rel=0.01)
+    activations = expected.by_component["activations"]
+    assert found.by_component["activations"] == pytest.approx(activations, rel=0.03, abs=0.02 * expected.total)
+
+
+def test_long_sequences_keep_no_matrix():
+    gpt = Transformer(layers=3, width=96, heads=6, context=1024, vocabulary=204)
+    arrangement = Arrangement(2, tp=2)
+    assert memory(gpt, arrangement).total == pytest.approx(predicted(gpt, arrangement).total, rel=0.02)
