@@ -155,12 +155,15 @@ MEMORY = {
 }
 
 PUTTING_IT_TOGETHER = {
-    "route": "def route(scores, k, capacity):\n    from course.checks.putting_it_together import token_slots as t\n"
-    "    return t.slots_of(t.chosen(scores, k), capacity, t.in_order(len(scores), k)), scores, 1.0",
-    "moe_step": "from minidl import nn\ndef moe_step(comm, x, slots, gates, experts, capacity, target):\n"
-    "    return nn.Linear(2, 2)(x)",
-    "step_time": "from minidl.cluster import cost\ndef step_time(plan, batch, model, cluster):\n"
-    "    return [cost.all_reduce('ring', plan[0], 8, *cluster.inside, 0.0)] * 5",
+    "route": "from minidl.nn import experts\ndef route(scores, k, capacity):\n"
+    "    choices = np.argsort(-scores, axis=1, kind='stable')[:, :k]\n"
+    "    return experts.route(choices, scores.shape[1], capacity).slots, scores, 1.0",
+    "moe_step": "from minidl.parallel import experts as e\nfrom minidl import Tensor\n"
+    "def moe_step(comm, x, slots, gates, experts, capacity, target):\n"
+    "    return e.dispatched(Tensor(np.zeros((comm.size * len(experts), capacity, x.shape[1]))), comm)",
+    "step_time": "from minidl.parallel import planner\ndef step_time(plan, batch, model, cluster):\n"
+    "    dp, pp, tp, b = plan\n    arrangement = planner.Arrangement(batch, dp, pp, tp, micro_batch=b)\n"
+    "    return [arrangement.micro_batches] * 5",
     "best_plan": "def best_plan(model, cluster, batch, seconds):\n"
     "    from course.checks.putting_it_together.hidden_plans import Problem\n"
     "    return Problem(model, cluster, batch).best",

@@ -10,44 +10,40 @@ import pytest
 
 from course.checks.putting_it_together import expert_ranks, hidden_plans, step_seconds, token_slots
 from course.probes.putting_it_together import Cluster, Model
+from minidl import Tensor
 from minidl.cluster import cost, launch
+from minidl.nn import experts
 from minidl.parallel import pipeline
 from tests.tiers import exhaustively
 
 
 @pytest.mark.parametrize("case", [(23, 5, 2, 7), (17, 4, 3, 9), (9, 6, 1, 2)])
-def test_slots_are_those_of_running_sums_over_one_hot_rows(case: token_slots.Case) -> None:
+def test_slots_and_the_load_balancing_loss_are_those_of_the_library(case: token_slots.Case) -> None:
     T, E, k, capacity = case
     for seed in range(4):
-        choices = token_slots.chosen(token_slots.drawn(case, seed, "tied"), k)
-        one_hot = np.eye(E, dtype=int)[choices.T.reshape(-1)]  # first choices of all tokens, then second ones
-        place = ((np.cumsum(one_hot, axis=0) - 1) * one_hot).sum(axis=1).reshape(k, T).T
-        want = np.where(place < capacity, choices * capacity + place, -1)
-        np.testing.assert_array_equal(token_slots.slots_of(choices, capacity, token_slots.in_order(T, k)), want)
-
-
-@pytest.mark.parametrize("E", [1, 3, 7])
-def test_the_loss_is_1_where_all_experts_are_used_alike_and_near_their_number_where_one_is(E: int) -> None:
-    alike = np.log(np.eye(E) + np.full((E, E), 1.0))
-    assert token_slots.balance(alike, alike.argmax(axis=1)) == pytest.approx(1.0)
-    one = np.tile(np.where(np.arange(E) == E - 1, 60.0, 0.0), (5, 1))
-    assert token_slots.balance(one, one.argmax(axis=1)) == pytest.approx(E)
+        scores = token_slots.drawn(case, seed, "tied")
+        choices = token_slots.chosen(scores, k)
+        routed = experts.route(choices, E, capacity).slots
+        slots = token_slots.slots_of(choices, capacity, token_slots.in_order(T, k))
+        np.testing.assert_array_equal(np.where(slots < 0, E * capacity, slots), routed)
+        loss = experts.load_balancing_loss(Tensor(token_slots.probabilities(scores)), choices[:, 0]).item()
+        assert token_slots.balance(scores, choices[:, 0]) == pytest.approx(loss, rel=1e-12)
 
 
 def test_the_gradients_of_the_step_with_experts_are_those_of_differences() -> None:
     p, n, capacity = 2, 2, 2
-    tokens, experts = expert_ranks.drawn((p, n, capacity, 3, 2, 5), seed=4)
+    tokens, of_all = expert_ranks.drawn((p, n, capacity, 3, 2, 5), seed=4)
 
     def loss(changed: int, name: str, value: Any) -> float:
-        weights = value if name == "experts" else experts
+        weights = value if name == "experts" else of_all
         given = [{**one, name: value} if rank == changed else one for rank, one in enumerate(tokens)]
         outputs = [expert_ranks.on_one_node(one, weights, capacity)[0] for one in given]
         return 0.5 * sum(float(np.sum((y - one["target"]) ** 2)) for y, one in zip(outputs, tokens, strict=True))
 
-    results = [expert_ranks.on_one_node(one, experts, capacity) for one in tokens]
+    results = [expert_ranks.on_one_node(one, of_all, capacity) for one in tokens]
     wanted = [("x", rank, tokens[rank]["x"], results[rank][1]) for rank in range(p)]
     wanted += [("gates", rank, tokens[rank]["gates"], results[rank][2]) for rank in range(p)]
-    wanted += [("experts", -1, experts, sum(each[3] for each in results))]
+    wanted += [("experts", -1, of_all, sum(each[3] for each in results))]
     for name, rank, values, gradient in wanted:
         for index in np.ndindex(values.shape):
             step = np.zeros(values.shape)
