@@ -195,7 +195,7 @@ check.moe_step(
 # replica. So the ranks of a tp group are neighbours, those of a pipeline are tp apart, and those of a dp group are
 # tp · pp apart.
 #
-# What each rank does in a step:
+# What each rank does in a step (as in Narayanan et al., arXiv:2104.04473, simplified):
 #
 # - A minibatch has `batch` samples of s tokens. Each replica computes its share in m *micro-batches* of b samples:
 #   batch = dp · m · b.
@@ -286,9 +286,11 @@ check.step_time(
 
 # %% [markdown]
 # ## 4. The best plan (3 points)
-# With a clock for every plan, the best one is found by trying all. But a plan must fit: a rank keeps 16 bytes for
-# each of its weights in mixed precision with Adam, and the activations of the micro-batches in flight. With the
-# schedule 1F1B (chapter 11), these are pp micro-batches at most, on the first stage.
+# Once the time of each plan is known, the best one is found by trying all. But a plan must fit. A rank keeps 16 bytes
+# for each of its weights: in 16 bits with Adam these are the weight, its gradient and the optimizer's state. And it
+# keeps activations, 34 bytes for each number that enters a layer (Korthikanti et al., arXiv:2205.05198, equation 4,
+# without the matrices of attention), of all micro-batches in flight. With the schedule 1F1B of chapter 11, these are at
+# most pp, on the first stage.
 
 
 # %% solution="best_plan"
