@@ -299,7 +299,7 @@ def best_plan(model, cluster, batch, seconds):
 
     model, cluster, batch: as in exercise 3.
     seconds: seconds(dp, pp, tp, b) returns the seconds of a step, as in exercise 3. It raises ValueError for what is
-        no plan.
+        no plan. A call takes much longer than arithmetic does: call it for plans that fit.
     Plans: dp, pp, tp and b are whole numbers from 1 on. dp * pp * tp is cluster.ranks, all of them are used. pp
         divides model.layers, tp divides model.heads, and dp * b divides batch; m = batch / (dp b) is the number of
         micro-batches.
