@@ -152,16 +152,37 @@ def test_when_the_thread_that_polls_fails_another_polls_on(two: tuple[SocketMail
 def test_only_a_wait_that_is_not_short_is_on_the_page(
     two: tuple[SocketMailbox, SocketMailbox], page: Page, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    here, _ = two
+    here, there = two
     monkeypatch.setattr(mailbox, "SHORT_SECONDS", 4.9)
     here.timeout = 0.05
     with pytest.raises(CommTimeout):
         receive(here, 1)
     assert page.waits[0, EPOCH] == 0
     monkeypatch.setattr(mailbox, "SHORT_SECONDS", 0.01)
-    with pytest.raises(CommTimeout):
-        receive(here, 1)
-    assert page.waits[0, EPOCH] > 0
+    here.timeout = 5.0
+
+    def send_once_published() -> None:
+        while page.waits[0, EPOCH] == 0:
+            time.sleep(0.001)
+        there.post_send("published", 0, 2)
+
+    in_threads(send_once_published)
+    assert receive(here, 2) == "published"
+
+
+def test_a_rank_is_not_on_the_page_as_blocked_while_one_of_its_threads_is_about_to_raise_a_failure(
+    two: tuple[SocketMailbox, SocketMailbox], page: Page
+) -> None:
+    here, _ = two
+    program, helper = here.post_receive(1, 1), here.post_receive(1, 2)
+    here._at_work[0] = 1
+    here.waits = {here._program: (program, 0.0), 2: (helper, 0.0)}
+    here._peers.abandoned[1, 2] = 1  # the helper has not seen it yet
+    here._publish_if_blocked()
+    assert page.waits[0, EPOCH] == 0
+    del here._peers.abandoned[1, 2]
+    here._publish_if_blocked()
+    assert page.waits[0, EPOCH] == 1
 
 
 def test_a_sleeper_is_woken_and_one_that_need_not_sleep_does_not(two: tuple[SocketMailbox, SocketMailbox]) -> None:
