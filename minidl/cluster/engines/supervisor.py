@@ -183,7 +183,8 @@ class Supervisor:
                 rank.process.kill()
                 self._gone(rank)
         if self._deadlocked is not None and (self._goes_on or not self._failed):
-            if stuck := self._deadlocked({rank.rank for rank in self.ranks if rank.has_ended or rank.is_aborted}):
+            ended = {rank.rank for rank in self.ranks if rank.has_ended or rank.is_aborted}
+            if stuck := self._deadlocked(ended):
                 self._end_deadlock(stuck)
 
     def _root_cause(self) -> RankProcess:
