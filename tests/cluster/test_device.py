@@ -161,7 +161,7 @@ def test_on_processes_the_same_program_runs_and_counts():
             down = comm.background(lambda inside: inside.device.send_back(X[:500] * 2))
         return (down.wait() == X[:500] * 2).all(), comm.device.use.sent_back
 
-    assert cluster.launch(program, nodes=2, deadline=30).results == [(True, 2000)] * 2
+    assert cluster.launch(program, nodes=2, deadline=150).results == [(True, 2000)] * 2
 
 
 @pytest.mark.parametrize(

@@ -262,6 +262,11 @@ class SocketMailbox(RealEndpoint):
         threads = 1 + sum(tasks > 0 for tasks in self._at_work.values()) if self._at_work else 1
         return self._program in self.waits and len(self.waits) == threads
 
+    def _may_send_to_itself(self) -> bool:
+        """Whether a thread of this rank runs, or waits for another rank, and may send this rank a message later."""
+        waits = [operation for operation, _ in self.waits.values() if operation.kind != "helper"]
+        return not self._is_all_blocked() or any(self._peers.awaited(operation) - {self.rank} for operation in waits)
+
     # Matching
 
     def _handle(self, peer: int, frame: Frame) -> None:
@@ -338,8 +343,9 @@ class SocketMailbox(RealEndpoint):
             self._check_completable(send)
 
     def _check_completable(self, operation: Pending) -> None:
-        if operation.peer in (self.rank, {self.rank}) and not self._is_all_blocked():
-            return  # another thread of this rank may still send it
+        asked = {operation.peer} if isinstance(operation.peer, int) else operation.peer
+        if self.rank in asked and self._may_send_to_itself():
+            return
         try:
             self._peers.check_completable(operation)
         except RankFailed as error:
