@@ -11,7 +11,7 @@ import pytest
 
 from tests.cli.command import refused, refuses, succeeds
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(300)
 
 GPT = ("memory", "--model", "gpt:layers=3,width=48,context=32,vocabulary=98")
 

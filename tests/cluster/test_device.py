@@ -9,7 +9,7 @@ from minidl import Tensor, cluster, kernels
 from minidl.cluster.trace.bars import bars
 from minidl.cluster.trace.recording import HOST
 
-pytestmark = pytest.mark.timeout(60)
+pytestmark = pytest.mark.timeout(300)
 
 MEMORY = cluster.Memory(device=700_000, link=(0.3, 90_000.0), host=0.4)
 X = np.arange(27_000, dtype=np.float32)  # 108,000 bytes: 1.5 s

@@ -343,8 +343,7 @@ class SocketMailbox(RealEndpoint):
             self._check_completable(send)
 
     def _check_completable(self, operation: Pending) -> None:
-        asked = {operation.peer} if isinstance(operation.peer, int) else operation.peer
-        if self.rank in asked and self._may_send_to_itself():
+        if operation.peer in (self.rank, {self.rank}) and self._may_send_to_itself():
             return
         try:
             self._peers.check_completable(operation)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 
 from minidl.cluster.diagnosis.errors import ClusterError, awaits_itself, can_never_complete
 from minidl.cluster.engines.protocol import Pending
@@ -20,8 +20,8 @@ class Peers:
         self.abandoned: dict[tuple[int, int], int] = {}  # by peer, tag: the rank whose failure ended it
 
     def awaited(self, operation: Pending) -> set[int]:
-        """The ranks that may still complete the operation; this rank itself if it is one of those asked."""
-        peers = {operation.peer} if isinstance(operation.peer, int) else set(operation.peer)
+        """The ranks that may still complete the operation; this rank itself only if no other is asked."""
+        peers = self._asked(operation)
         return peers - self.ended - self._failed(operation, peers) - self._given_up(operation, peers).keys()
 
     def cannot_complete(self, operation: Pending) -> bool:
@@ -40,19 +40,23 @@ class Peers:
             return  # the usual case
         if operation.kind == "receive" and operation.source >= 0:
             return  # the message has arrived and is held back
-        if self.awaited(operation) - {self._rank}:
-            return
         if operation.peer in self._alone:
             raise awaits_itself(operation, self._rank)
-        peers = {operation.peer} if isinstance(operation.peer, int) else operation.peer - {self._rank}
+        if self.awaited(operation):
+            return
+        peers = self._asked(operation)
         failed, given_up = self._failed(operation, peers), self._given_up(operation, peers)
         raise can_never_complete(
             operation, peers, failed, given_up, lambda rank: self.failed.get(rank, f"rank {rank} failed")
         )
 
-    def _failed(self, operation: Pending, peers: Collection[int]) -> set[int]:
+    def _asked(self, operation: Pending) -> set[int]:
+        peers = {operation.peer} if isinstance(operation.peer, int) else operation.peer - {self._rank}
+        return set(peers) or {self._rank}
+
+    def _failed(self, operation: Pending, peers: set[int]) -> set[int]:
         """Those of the peers that have failed; what they had sent before has all arrived once their sockets close."""
         return {peer for peer in peers if peer in self.failed and (peer in self.vanished or operation.kind == "send")}
 
-    def _given_up(self, operation: Pending, peers: Collection[int]) -> dict[int, int]:
+    def _given_up(self, operation: Pending, peers: set[int]) -> dict[int, int]:
         return {peer: self.abandoned[peer, operation.tag] for peer in peers if (peer, operation.tag) in self.abandoned}
