@@ -33,7 +33,7 @@ class Supervisor:
 
     Parameters
         terms       as `launch` got them
-        deadlocked  called at intervals with the ranks that have ended or been told to end, returns those that can
+        deadlocked  called at intervals with the ranks that have ended or been aborted, returns those that can
                     never continue; without it, only timeouts end a deadlock of several ranks
     """
 

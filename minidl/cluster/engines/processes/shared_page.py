@@ -102,7 +102,7 @@ class DeadlockWatch:
         self._before: Words = np.zeros(page.nodes, np.uint64)
 
     def look(self, ended: Collection[int]) -> list[int]:
-        """The deadlocked ranks; `ended` has those that have returned, failed, or been told to end."""
+        """The deadlocked ranks; `ended` has those that have returned, failed, or been aborted."""
         waits = self._page.waits.copy()
         epochs, before = waits[:, EPOCH], self._before
         self._before = epochs
