@@ -523,7 +523,8 @@ say(f"That is {1 - published:.0%} less; by the formula {1 - by_formula:.0%}.")
 #
 # ## To the exercises
 #
-# After this page you can write the step time and the memory of a plan, and search for the best one.
+# [Exercises of chapter 14](../exercises/14_putting_it_together/14_putting_it_together.ipynb): after this page you can
+# write `step_time` and `best_plan`.
 #
 # **Three questions to argue about**
 #
