@@ -26,7 +26,7 @@ import numpy as np
 from minidl import Tensor, cluster, data, nn, optim, parallel, random
 from minidl import functional as F
 from minidl.functional.added_loss import with_loss
-from minidl.nn.experts import route
+from minidl.nn.experts import load_balancing_loss, route
 from minidl.parallel.experts import ExpertParallel, dispatched_bytes
 
 N, WIDTH = 64, 32
@@ -281,10 +281,11 @@ see(
 )  # fmt: skip
 
 # %% [markdown]
-# The loss cannot do better than chance. (Without it our gate becomes uneven, but it does not collapse. Shazeer et al.
-# report gates that always chose the same few experts.) What remains is the choice of the capacity. Larger factors drop
-# fewer tokens, but empty slots are computed and, as we shall see, sent. Turn the number of experts, the capacity
-# factor, $k$ and the gate. With $k = 2$ (*top-2*), each token goes to two experts, and there are twice as many slots.
+# With $c = 1$ the loss does no better than chance, which drops a share of about $0.4 \sqrt{E/n}$: fewer if there are
+# more tokens. (Without it our gate becomes uneven, but it does not collapse. Shazeer et al. report gates that always
+# chose the same few experts.) What remains is the choice of the capacity. Larger factors drop fewer tokens, but empty
+# slots are computed and, as we shall see, sent. Turn the number of experts, the capacity factor, $k$ and the gate. With
+# $k = 2$ (*top-2*), each token goes to two experts, and there are twice as many slots.
 
 # %% source_hidden=true
 FACTORS = (0.5, 0.75, 1, 1.25, 1.5, 1.75, 2, 2.5, 3)
@@ -517,14 +518,26 @@ table(["", "busiest expert (% of the facts)", "loss in the last pass", "facts kn
 #
 # ## What the papers report
 #
-# **Shazeer et al. (2017)**, arXiv:1701.06538, put mixtures of up to thousands of experts between the layers of a
-# recurrent network, 137 billion weights in all. Their gate picks the top $k$ after adding noise, and two losses even
-# out the experts. **Lepikhin et al. (2020)**, GShard (arXiv:2006.16668), give transformers top-2 gates with a capacity,
-# and train a translator of more than 600 billion weights on 2,048 TPU cores in four days. **Fedus et al. (2021)**,
-# Switch Transformers (arXiv:2101.03961), show that one expert for each token suffices. They use $\alpha = 0.01$ and
-# capacity factors from 1 to 2, typically drop less than 1 % of the tokens, and train up to seven times as fast as a
-# dense model on the same hardware. Their largest model has over a trillion weights. This is a GPT-2 with a mixture in
-# each block, counted from shapes:
+# **Shazeer et al. (2017)**, arXiv:1701.06538, begin with what our facts show: the number of weights limits what a
+# network can take in. They put mixtures of up to thousands of experts between the layers of a recurrent network, 137
+# billion weights in all. Their gate picks the top $k$ after adding noise, and two losses even out the experts.
+# **Lepikhin et al. (2020)**, GShard (arXiv:2006.16668), give transformers top-2 gates with a capacity, and train a
+# translator of more than 600 billion weights on 2,048 TPU cores in four days.
+#
+# **Fedus et al. (2021)**, Switch Transformers (arXiv:2101.03961), show that one expert for each token suffices. They
+# use $\alpha = 0.01$ and capacity factors from 1 to 2, and typically drop less than 1 % of the tokens. With 64 experts
+# they need a seventh of the time of a dense model with as many operations a token, and also less than half the time of
+# a dense one with 3.5 times as many. Their largest model has over a trillion weights.
+
+# %% source_hidden=true
+gates = np.array([[0.51, 0.49]] * 3 + [[0.1, 0.9]] * 2)
+least = load_balancing_loss(Tensor(gates), gates.argmax(axis=1)).item()
+say("The paper says that the load-balancing loss is smallest if all experts are used alike, where it is $\\alpha$. It "
+    "can be smaller: if three tokens have the probabilities 0.51 and 0.49, and two have 0.1 and 0.9, it is "
+    f"{least:.2f} $\\alpha$.")  # fmt: skip
+
+# %% [markdown]
+# This is a GPT-2 with a mixture in each block, counted from shapes:
 
 # %% source_hidden=true
 rows = []
