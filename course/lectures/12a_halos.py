@@ -155,7 +155,7 @@ table(["kernel", "stride", "rows from above", "from below", "K - stride", "numbe
       "in the messages of minidl's convolution")  # fmt: skip
 share = sum(rows_missing(SIDE, 8, 3, 3, 1, 1)) / 64
 say(f"In the question above the halo has 2 rows, **{share:.1%}** of 64 (your guess: "
-    f"{guess_share.against(round(100 * share, 1))}).")  # fmt: skip
+    f"{guess_share.against(100 * share)}).")  # fmt: skip
 
 # %% [markdown]
 # With stride 1, odd $K$ and padding $\lfloor K/2 \rfloor$, a slab with two neighbours lacks $\lfloor K/2 \rfloor$ rows

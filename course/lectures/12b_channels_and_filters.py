@@ -84,7 +84,7 @@ table(
 # - **Stationary $w$** (in between): an all-gather of $x$ among the $p_F$ machines with the same channels, then a
 #   reduce-scatter of $y$ among the $p_C$ with the same filters.
 #
-# The weights stay where they are in all three. The names say what else stays: $x$, $y$, or nothing.
+# In all three the weights stay; the names say what else does: $x$, $y$, or nothing.
 
 # %%
 guess_way = guess("4 machines, as many filters as channels: which way sends the fewest numbers?",
@@ -309,9 +309,8 @@ table(["machines g that share the weights", "replicas q", "weights on each", "nu
 #
 # ## Pixels or channels?
 #
-# Machines that share images by rows send halos, and all-reduce the gradients of all weights. By channels and filters
-# they send whole activations, and nothing of the weights. The number of images multiplies halos and activations, but
-# not weights.
+# By rows, machines send halos, and all-reduce the gradients of all weights. By channels and filters they send whole
+# activations, and nothing of the weights. The number of images multiplies halos and activations, but not weights.
 
 # %%
 guess_pixels = guess("4 machines share 32 images. In how many of the four layers do channels and filters send fewer "
@@ -349,8 +348,8 @@ table(["layer", "1 image: rows, halo + weights", "1 image: 2 x 2 blocks", "32 im
 # - an *exchange* between two layers that are divided differently: everybody sends its share again.
 #
 # Nothing overlaps in this model, and memory is not limited. It tries *all* grids of every layer and finds the
-# combination that takes least, as a shortest path through the layers. The speeds are those of data sheets, for nodes of
-# four GPUs (V100). Here it divides the convolutions of ResNet-50:
+# combination that takes least, as a shortest path through the layers. The speeds are data sheets', for nodes of four
+# GPUs (V100). Here it divides the convolutions of ResNet-50:
 
 # %%
 guess_stage = guess("256 images on 1,024 GPUs: in which stage are the first layers whose channels or filters the "
@@ -389,7 +388,7 @@ for chosen in bar(SHOWN, "choosing grids"):
 explore(
     grids_picture,
     "each bar is a layer, from the first to the last. The height of a colour says how many ways that dimension is "
-    "divided (on this axis, heights that are added multiply the ways). The more images there are for a machine, the "
+    "divided (heights that are added multiply). The more images there are for a machine, the "
     "more layers divide samples alone. With the links as stated, or slower ones between nodes, pixels are divided in "
     "the first layers or nowhere, and channels and filters in the last ones or nowhere. If one node had all GPUs, "
     "pixels would be divided nowhere.",
@@ -405,7 +404,7 @@ explore(
 first = next((int(name[5]) for name, grid in fastest(1024, 256).grids.items()
               if grid.channels * grid.filters > 1 and name.startswith("layer")), "none")  # fmt: skip
 near, far = GPUS.near, GPUS.far
-say(f"Your guess: {guess_stage.against(first)}. Constants of the model: {GPUS.rank.flops_per_s / 1e12:.1f} Tflop/s, "
+say(f"Your guess: {guess_stage.against(first)}. Constants: {GPUS.rank.flops_per_s / 1e12:.1f} Tflop/s, "
     f"{GPUS.rank.bytes_per_s / 1e9:.0f} GB/s of memory; {GPUS.per_node} GPUs in a node, with {1e6 * near.alpha:.1f} µs "
     f"a message and {1 / near.beta / 1e9:.0f} GB/s; between nodes {1e6 * far.alpha:.0f} µs and "
     f"{1 / far.beta / 1e9:.0f} GB/s, shared by the node.")  # fmt: skip
@@ -536,8 +535,7 @@ table(["LeNet on 2 machines", "weights off one machine's", "numbers that machine
 # ## To the exercises
 #
 # [Exercises of chapter 12](../exercises/12_parallel_convolution/12_parallel_convolution.ipynb): after this page you can
-# write a convolution with stationary $x$, and count the bytes of any cut. Halos and the weights' gradient are those of
-# 12a.
+# write a convolution with stationary $x$, and count the bytes of any cut.
 #
 # **Three questions to argue about**
 #
