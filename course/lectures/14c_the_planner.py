@@ -73,11 +73,12 @@ say(f"{middle:.1f} times (your guess: {guess_middle.against(round(middle, 1))}).
 # It needs the seconds of a step, the bytes of the fullest card, and a loop. The seconds are those of earlier chapters.
 # A micro-batch costs a stage its products of matrices, three times (forward, and both gradients); a fourth time if
 # blocks are computed again. Each pass through a block also has two all-reduces over the $tp$ shards. The pipeline takes
-# as long as $m + pp - 1$ micro-batches ([11a](11a_pipelines.ipynb)). Then the replicas add up their gradients.
+# as long as $m + pp - 1$ micro-batches ([11a](11a_pipelines.ipynb)). Then the replicas add up their gradients. The
+# bytes are 16 for each weight, and the activations of all micro-batches in flight.
 #
 # One thing is new. A card does not reach its peak, and small products reach less of it. We take an *efficiency* times
-# $s / (s + half)$ of the peak, where $1/s = 1/M + 1/K + 1/N$ for a product of $M \times K$ by $K \times N$. Two
-# constants; where they come from is the next section.
+# $size / (size + half)$ of the peak, where $1/size = 1/M + 1/K + 1/N$ for a product of $M \times K$ by $K \times N$.
+# These are two constants. The next section says where they come from.
 
 
 # %%
@@ -102,7 +103,7 @@ def seconds_of(gpt, plan, machine):
 
 
 def bytes_of(gpt, plan):
-    whole = gpt.context * plan.micro_batch * gpt.width * (10 + 24 / plan.tp)  # of a block
+    whole = gpt.context * plan.micro_batch * gpt.width * (10 + 24 / plan.tp)  # of a block (13b)
     again = plan.recompute == "full"
     kept = 2 * gpt.context * plan.micro_batch * gpt.width if again else whole
     blocks = gpt.layers / plan.pp * min(plan.pp, plan.micro_batches)  # of all micro-batches in flight
@@ -129,10 +130,10 @@ ratios = np.array([seconds_of(gpt, plan, machine) / theirs[plan] for plan in all
 fit_theirs = sorted((plan for plan in all_of_ours if held[plan] <= machine.memory), key=theirs.get)
 differ = len(set(ours) ^ set(fit_theirs))
 table(
-    ["our first five", "s, ours", "s, minidl", "GB, ours", "GB, minidl", "place in minidl"],
+    ["our first four", "s, ours", "s, minidl", "GB, ours", "GB, minidl", "place in minidl"],
     [[name_of(plan), f"{seconds_of(gpt, plan, machine):.1f}", f"{theirs[plan]:.1f}", f"{bytes_of(gpt, plan) / 1e9:.0f}",
       f"{held[plan] / 1e9:.0f}", fit_theirs.index(plan) + 1 if plan in fit_theirs else "does not fit"]
-     for plan in ours[:5]],
+     for plan in ours[:4]],
     "formula; of these plans alone: no interleaving, nothing shared out",
 )  # fmt: skip
 lost = theirs[ours[0]] / theirs[fit_theirs[0]] - 1
@@ -152,19 +153,21 @@ say(f"Of our {len(all_of_ours)} plans, {len(ours)} fit by our formula and {len(f
 
 # %% source_hidden=true
 gain = 1 - best.seconds / theirs[fit_theirs[0]]
-say(f"It chooses {name_of(best.arrangement)}: {best.seconds:.1f} s, {gain:.0%} less than the best plan of our loop.")
+say(f"It chooses {name_of(best.arrangement)}: {best.seconds:.1f} s, {gain:.0%} less than the "
+    f"{theirs[fit_theirs[0]]:.1f} s that the best plan of our loop takes by the same formula.")  # fmt: skip
 
 # %% [markdown]
 # Read it so: `sequence` are slices of the positions (10a), `shard=1` shares out the optimizer's state and `shard=3` all
 # state (13a), `zb-h2` is a zero-bubble schedule (11b), and ranks along the last of `axes` are neighbours. The search
-# does not try more than 8 shards, more than 32 texts in a micro-batch, or stages of different numbers of blocks.
+# does not try more than 8 shards, more than 32 texts in a micro-batch, or stages of different numbers of blocks. It
+# tries other orders of the axes for the 200 fastest plans only.
 
 # %% [markdown]
 # ## Is the formula true?
 #
 # The two constants are not on a data sheet. We fit them to five steps that Narayanan et al. (2021) published, on 32 to
-# 512 A100s: least squares of the logarithms of the errors, by Gauss and Newton. All other published steps are then
-# predicted.
+# 512 A100s: least squares of the logarithms of the errors, by the method of Gauss and Newton. All other published steps
+# are then predicted, those of H100s with the same two constants.
 
 
 # %%
@@ -192,7 +195,7 @@ def fitted(machine, rows=FITTED, step=1e-4):
 a100 = fitted(planner.MACHINES["a100x8"])
 
 # %%
-guess_error = guess("By how much is the formula off, in the mean, on the other steps on A100s?", unit="%")
+guess_error = guess("By how much is the formula off, on average, on the other steps on A100s?", unit="%")
 
 # %% source_hidden=true
 OTHERS = [row for row in ROWS if row not in FITTED]
@@ -217,7 +220,7 @@ say(f"{mean_a100:.1%} (your guess: {guess_error.against(round(100 * mean_a100, 1
     f"{max(abs(off[row.label]) for row in ON['A100']):.0%}. The efficiency is {a100.efficiency:.3f}, half is "
     f"{a100.half:.0f}.")  # fmt: skip
 
-figure, (axes,) = style.new_figure(6.8, 6.4)
+figure, (axes,) = style.new_figure(6.8, 8.4)
 for place, row in enumerate(ROWS):
     axes.plot([100 * off[row.label], 100 * flat[row.label]], [place] * 2, color="0.85", linewidth=1, zorder=0)
 places = np.arange(len(ROWS))
@@ -249,8 +252,8 @@ no_better = [name for name, (ours, baseline) in means.items() if ours > 0.95 * b
 say(f"Where the formula is no better than the baseline: {'; '.join(no_better) or 'nowhere'}.")
 
 # %% [markdown]
-# This is no blind test: the form of the formula was chosen with all these steps in view. Some settings are not printed
-# in the papers and were assumed (`minidl plan --published` lists them).
+# This is no blind test: the form of the formula was chosen with all these steps in view. Some settings are assumed
+# (`minidl plan --published` lists them), and some seconds are computed from published rates.
 #
 # ### What the fit cannot tell apart
 #
@@ -259,7 +262,7 @@ say(f"Where the formula is no better than the baseline: {'; '.join(no_better) or
 
 # %% source_hidden=true
 rows, refits = [], {}
-for factor in (0.8, 0.9, 1, 1.15, 1.3):
+for factor in (0.8, 1, 1.3):
     plain = planner.MACHINES["a100x8"]
     refit = refits[factor] = fitted(replace(plain, inside=factor * plain.inside, between=factor * plain.between))
     close = errors(FITTED, refit)
@@ -274,38 +277,53 @@ table(["rate of the links", "efficiency", "half", "error of the fitted steps", "
       "second: mean of the absolute errors")  # fmt: skip
 shares = [refits[factor].efficiency for factor in (0.8, 1.3)]
 say(f"The five steps fit about as well with each rate, but the efficiency goes from {shares[0]:.2f} to "
-    f"{shares[1]:.2f}. So do not read it as a property of the card. Where messages take another share of the step, "
-    "each of these fits predicts something else.")  # fmt: skip
+    f"{shares[1]:.2f}. So do not read it as a property of the card. Where messages take another share of the step "
+    "than here, each of these fits predicts something else.")  # fmt: skip
 
 # %% [markdown]
 # ### Ties
 #
-# vTrain's authors measured four plans for our GPT on 512 A100s and 1,536 texts, all with full recomputation:
+# vTrain's authors measured 20 plans for our GPT on 512 A100s and 1,536 texts. We assume full recomputation in all.
 
 # %% source_hidden=true
-vtrain = sorted((row for row in ROWS if row.source == "vTrain"), key=lambda row: row.seconds)
-table(
-    ["plan", "published, s", "formula, s"],
-    [[name_of(row.arrangement), f"{row.seconds:.1f}", f"{row.seconds * (1 + off[row.label]):.1f}"] for row in vtrain],
-    "sorted by the published time",
-)
-pairs = [(a, b) for number, a in enumerate(vtrain) for b in vtrain[number + 1 :]]
-swapped = [(a, b) for a, b in pairs if (1 + off[a.label]) * a.seconds > (1 + off[b.label]) * b.seconds]
-furthest = max((b.seconds / a.seconds - 1 for a, b in swapped), default=0)
+vtrain = [row for row in ROWS if row.source == "vTrain"]
+published = np.array([row.seconds for row in vtrain])
+by_formula = published * [1 + off[row.label] for row in vtrain]
+figure, (axes,) = style.new_figure(5.2, 3.6)
+for mark, tp in zip("ov^", (2, 4, 8), strict=True):
+    of_tp = [row.arrangement.tp == tp for row in vtrain]
+    axes.plot(published[of_tp], by_formula[of_tp], mark, markersize=5, color=style.SERIES["ov^".index(mark)],
+              label=f"tp={tp}")  # fmt: skip
+ends, scale = np.array([published.min(), published.max()]), (by_formula / published).mean()
+axes.plot(ends, scale * ends, color="0.5", linewidth=1, label="mean error")
+axes.set(xlabel="published time of a step [s]", ylabel="time by the formula [s]")
+axes.legend(loc="lower right", fontsize=7)
+style.label_source(figure, "formula", "against published times")
+ratios = by_formula / published
+see(figure, f"each point is a plan. The formula is off by {ratios.min() - 1:+.0%} to {ratios.max() - 1:+.0%}. An "
+            "error that all plans share, the line, does not change their order. Distances from it do.")  # fmt: skip
+
+# %% source_hidden=true
+order = np.argsort(published)
+pairs = [(a, b) for number, a in enumerate(order) for b in order[number + 1 :]]
+swapped = [(a, b) for a, b in pairs if by_formula[a] > by_formula[b]]
+furthest = max((published[b] / published[a] - 1 for a, b in swapped), default=0)
+late = published[np.argmin(by_formula)] / published.min() - 1
 tied = [each.arrangement for each in fitting if each.seconds < 1.05 * best.seconds]
-say(f"Of the {len(pairs)} pairs, the formula has {len(swapped)} the wrong way round, at most {furthest:.1%} apart. So "
-    "plans that are less than 5 % apart are a *tie*: the formula does not know which is faster. In our search "
-    f"{len(tied)} plans tie with the first, with {len({(plan.dp, plan.pp, plan.tp) for plan in tied})} choices of "
-    f"$dp$, $pp$ and $tp$ and {len({plan.schedule for plan in tied})} schedules. Take the one that needs least memory "
-    "or is simplest, or measure a few steps of each.")  # fmt: skip
+say(f"The formula has {len(swapped)} of the {len(pairs)} pairs the wrong way round, at most {furthest:.1%} apart. The "
+    f"plan that it calls fastest was {late:.1%} slower than the fastest. So plans that are less than 5 % apart are a "
+    f"*tie*: the formula does not know which is faster. In our search {len(tied)} plans tie with the first, with "
+    f"{len({(plan.dp, plan.pp, plan.tp) for plan in tied})} choices of $dp$, $pp$ and $tp$ and "
+    f"{len({plan.schedule for plan in tied})} schedules. Take the one that needs least memory or is simplest, or "
+    "measure a few steps of each.")  # fmt: skip
 
 # %% [markdown]
 # ## Formula, simulation, measurement
 #
 # Published steps do not show *which term* of a formula is wrong. A simulation can: `parallel.simulated_step` plays
 # every message and every action of a step on a virtual clock. Here is a GPT small enough, on 8 simulated nodes. Their
-# products run at the peak, and their memory is so fast that reading it takes no time. (Otherwise they would compute
-# while they read, which the formula does not.)
+# products run at the peak, and reading memory takes no time. (Otherwise they would compute while they read, which the
+# formula does not.)
 
 
 # %%
@@ -331,8 +349,8 @@ def strategy_of(plan):
 TRIED = [planner.Arrangement(24, overlap=False, **settings) for settings in (
     {"dp": 8}, {"pp": 8}, {"pp": 8, "schedule": "zb-h2"}, {"dp": 4, "tp": 2, "micro_batch": 3},
     {"dp": 2, "pp": 4, "micro_batch": 3}, {"dp": 2, "pp": 4, "micro_batch": 3, "schedule": "interleaved", "chunks": 2},
-    {"dp": 2, "pp": 2, "tp": 2, "micro_batch": 3}, {"dp": 2, "pp": 2, "tp": 2, "micro_batch": 3, "recompute": "full"},
-    {"pp": 4, "tp": 2, "schedule": "zb-h1"}, {"pp": 4, "tp": 2, "sequence": True})]  # fmt: skip
+    {"dp": 2, "pp": 2, "tp": 2, "micro_batch": 3, "recompute": "full"},
+    {"pp": 4, "tp": 2}, {"pp": 4, "tp": 2, "schedule": "zb-h1"}, {"pp": 4, "tp": 2, "sequence": True})]  # fmt: skip
 on = cluster.Simulation(network, node)
 played = {plan: parallel.simulated_step(job_of(small, 24), strategy_of(plan), 8, on) for plan in bar(TRIED, "playing")}
 rows, apart = [], []
@@ -340,6 +358,10 @@ for plan, step in played.items():
     by_formula = planner.step_time(small, plan, like).total
     apart.append(by_formula / step.seconds - 1)
     rows.append([name_of(plan), f"{1e3 * step.seconds:.2f}", f"{1e3 * by_formula:.2f}", f"{apart[-1]:+.1%}"])
+worst = TRIED[int(np.argmax(np.abs(apart)))]
+no_wait = cluster.Simulation(replace(network, alpha=0.0), node)
+without = parallel.simulated_step(job_of(small, 24), strategy_of(worst), 8, no_wait).seconds
+without = planner.step_time(small, worst, replace(like, inside_latency=0.0)).total / without - 1
 table(["plan", "ms, simulated", "ms, formula", "difference"], rows, "24 texts a step on 8 nodes")
 
 # %% source_hidden=true
@@ -349,11 +371,12 @@ sent = run.history[-1]["bytes"]
 virtual = parallel.simulated_step(job_of(small, 24), strategy_of(on_four), 4, on)
 of_rank = sum(virtual.nbytes.values()) / 4
 by_formula = 2 * sum(planner.traffic(small, on_four).values())
-worst = name_of(TRIED[int(np.argmax(np.abs(apart)))])
-say(f"The formula is off by at most {max(map(abs, apart)):.0%}, for {worst}. Bytes can also be measured: in a step of "
-    f"{name_of(on_four)} on 4 processes the first one sends {sent:,} bytes "
-    f"(measured), {of_rank:,.0f} (simulated), {by_formula:,.0f} (formula). What is measured has "
-    "the start of the run, too. The formula counts a stage in the middle, without embedding and head.")  # fmt: skip
+say(f"The formula is off by at most {max(map(abs, apart)):.0%}, for {name_of(worst)}. If messages had no latency, this "
+    f"would be {abs(without):.0%}. The formula has two messages in each all-reduce of 2 shards, a ring. The simulated "
+    "ranks choose the algorithm that sends one ([4c](04c_choosing.ipynb)).")  # fmt: skip
+say(f"Bytes can also be measured: in a step of {name_of(on_four)} on 4 processes the first one sends {sent:,} bytes "
+    f"(measured), {of_rank:,.0f} (simulated, the mean), {by_formula:,.0f} (formula). What is measured has the start of "
+    "the run, too. The formula leaves out what embedding and head send along $tp$.")  # fmt: skip
 
 # %% [markdown]
 # `benchmarks/planner_regret.py` simulates *all* plans on 20 drawn clusters, and prints by how much the formula's first
@@ -380,7 +403,7 @@ say(f"Most: {HELP[int(np.argmin(gains))]} (your guess: {guess_help.against(HELP[
 see(
     picture.draw([(each.memory.total, each.seconds) for each in found], capacity=machine.memory, limit=sentences[1]),
     "each point is a plan. Those on the right of the dashed line do not fit. Some of them lie lower than the star, "
-    "the fastest that fits: memory costs time.",
+    "the fastest that fits: too little memory costs time. Steps of more than three times the least are not drawn.",
 )
 
 # %% source_hidden=true
@@ -400,8 +423,8 @@ for freedom, allowed in FREEDOMS.items():
 table(["what plans may do", "plans that fit", "the fastest", "s"], rows, "formula; each line adds to those above it")
 
 # %% [markdown]
-# Each freedom is a memory bought or a bubble filled. Only together do they bring the step to its time. Now turn the
-# cluster, for a GPT of 22 billion weights and 128 texts a step:
+# Each freedom saves memory or fills a bubble. In another order, each would gain something else. Now turn the cluster,
+# for a GPT of 22 billion weights and 128 texts a step:
 
 
 # %% source_hidden=true
@@ -424,9 +447,9 @@ def turn(axes, nodes, Gbit_a_second, GB_of_a_card):
 
 explore(
     turn,
-    "each point is a plan, a cross one that does not fit, the star the fastest that fits. With much network between "
-    "the nodes, replicas that share out everything win. With little of it, a pipeline does: its messages are smallest. "
-    "Smaller cards push the star to the left.",
+    "each point is a plan, a cross one that does not fit, the star the fastest that fits. With 1,600 Gbit/s "
+    "between nodes, replicas that share out everything win, on small cards with more shards. With 100, a pipeline "
+    "does: its messages are smallest.",
     nodes=[4, 2, 8],
     Gbit_a_second=[1600, 400, 100, 25],
     GB_of_a_card=[80, 40, 160],
@@ -484,9 +507,8 @@ say(f"{takes.total / least.seconds:.1f} times (your guess: "
     f"{takes.shares['data']:.0%} of the step.")  # fmt: skip
 
 # %% [markdown]
-# This mistake is silent. The run trains, the loss falls, and nobody knows that there is a better plan. What gives it
-# away is the number that the planner has promised: compare the first measured steps with it. Amounts in minidl's
-# cluster files have units, and a number without one is refused.
+# This mistake is silent: the run trains, and the loss falls. Only the promised seconds give it away: compare the first
+# measured steps with them. Amounts in minidl's cluster files have units, and a number without one is refused.
 #
 # ## What the papers report
 #
@@ -501,8 +523,8 @@ say("The plans that tie with our best have $tp$ of "
     "shards suffice.")  # fmt: skip
 
 # %% [markdown]
-# **Korthikanti et al. (2022)** (arXiv:2205.05198) take full recomputation away, and a step of 175 billion weights goes
-# from 18.13 to 13.75 s on 64 A100s.
+# **Korthikanti et al. (2022)** (arXiv:2205.05198) replace full by selective recomputation with slices of the positions.
+# A step of 175 billion weights goes from 18.13 to 13.75 s on 64 A100s.
 
 # %% source_hidden=true
 pair = [row for row in ROWS if row.label.startswith("Korthikanti 175B")]
