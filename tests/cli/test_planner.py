@@ -62,7 +62,7 @@ def test_published_steps_are_printed_with_what_is_assumed_of_each():
     assert "Narayanan 1008B" in said
     assert "1: assumed: " in said
     rows = json.loads(succeeds("plan", "--published", "--json"))
-    assert len(rows) == 34
+    assert len(rows) == 50
     for row in rows:
         assert row["error"] == pytest.approx(row["formula"] / row["seconds"] - 1)
 
