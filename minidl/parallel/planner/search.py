@@ -16,6 +16,7 @@ from minidl.parallel.planner.machine import Machine
 from minidl.parallel.planner.memory import memory
 from minidl.parallel.planner.step_time import StepTime, step_time
 from minidl.parallel.tensor.hybrid import AXES
+from minidl.plots.style import bytes_text
 
 TIE = 0.05
 """Arrangements whose seconds differ by less than this share are a tie: the formula does not tell them apart."""
@@ -53,7 +54,7 @@ def search(model: PlannedModel, machine: Machine, batch: int) -> list[Planned]:
     Tried are extents of "dp", "pp", "tp" and "ep"; micro-batches of at most 32 samples; 1f1b, interleaved and
     zero-bubble schedules; recomputation; slices of positions; what replicas share out; the orders of the axes, for the
     fastest ones. What needs more than three times the memory is left out. Where nothing fits, the error says how many
-    GB are missing.
+    bytes are missing.
 
     Parameters
         batch  samples of a minibatch
@@ -87,10 +88,10 @@ def search(model: PlannedModel, machine: Machine, batch: int) -> list[Planned]:
             f"{machine.world}, or another number of nodes"
         )
     if least[0] > machine.memory:
-        need, there = least[0] / 1e9, machine.memory / 1e9
+        need, there, missing = map(bytes_text, (least[0], machine.memory, least[0] - machine.memory))
         raise ValueError(
-            f"no arrangement fits: {least[1]} needs least, {need:.1f} GB on the fullest of {machine.world} "
-            f"accelerators, of which each has {there:.1f} GB, so {need - there:.1f} GB are missing: take more nodes"
+            f"no arrangement fits: {least[1]} needs least, {need} on the fullest of {machine.world} accelerators, of "
+            f"which each has {there}, so {missing} are missing: take more nodes"
         )
     found.sort(key=_order)
     found[:REORDERED] = [_in_best_order(model, machine, each) for each in found[:REORDERED]]
