@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from copy import copy
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,15 +13,17 @@ from numpy.typing import NDArray
 
 from minidl.arguments import whole_number
 from minidl.data.pairs import Pairs, checked, minibatch, targets
+from minidl.data.read_ahead import read_ahead
+from minidl.data.sample_cache import SampleCache
 from minidl.data.sampler import DistributedSampler, epoch_order, given_order
 
 _PYTORCH_ONLY = {  # accepted if switched off, as num_workers=0 is
-    "num_workers": "samples are read in the training process itself",
+    "num_workers": "samples are read in the training process itself; lookahead= reads ahead in a thread of it",
     "pin_memory": "there is no other device to copy to",
     "batch_sampler": "give order=, a function that maps an epoch to its sample order",
     "collate_fn": "give each pair its final form in the dataset's __getitem__",
     "generator": "give seed=, a whole number",
-    "prefetch_factor": "samples are read in the training process itself",
+    "prefetch_factor": "give lookahead=, the number of minibatches to read ahead",
     "persistent_workers": "samples are read in the training process itself",
     "worker_init_fn": "samples are read in the training process itself",
     "timeout": "samples are read in the training process itself",
@@ -82,6 +86,8 @@ class DataLoader:
                         num_replicas; batch_size then counts this rank's samples only, as asynchronous workers need it
         order           function from an epoch to its sample order, instead of shuffle
         counts          how much given targets count in a mean loss, for `Batch.weight`; default: each counts one
+        lookahead       minibatches that a thread reads in advance, while the program computes; default 0: each one is
+                        read when it is asked for
         options         PyTorch's other options, such as num_workers, which must be switched off: 0, False or None
 
     The first `iter()` of the loader is epoch 0, and each further one, finished or not, is the next epoch; resumed runs
@@ -89,6 +95,10 @@ class DataLoader:
 
     The ranks' shares of a minibatch differ by at most one sample, no sample is repeated, and all ranks make the same
     number of steps. In a last minibatch of fewer samples than ranks some shares are empty.
+
+    Reading ahead keeps samples and order, for the seed decides them; `lookahead` more minibatches are in memory. The
+    first minibatch of each pass is still waited for. The dataset's `__getitem__` runs in the thread, so its random
+    numbers must come from a generator that the program does not use. `SampleCache` keeps samples from epoch to epoch.
 
     Raises
         ValueError    batch_size below num_replicas: one rank would never get a sample
@@ -115,6 +125,7 @@ class DataLoader:
         sampler: DistributedSampler | None = None,
         order: Callable[[int], NDArray[np.int64]] | None = None,
         counts: Counts = len,
+        lookahead: int = 0,
         **options: object,
     ) -> None:
         for name, value in options.items():
@@ -132,6 +143,7 @@ class DataLoader:
         self.sampler = sampler
         self.order = order
         self.counts = counts
+        self.lookahead = whole_number("lookahead", lookahead, at_least=0, hint="0 reads nothing ahead")
         self.epoch = 0
         if sampler is not None and (shuffle or order is not None or self.num_replicas > 1):
             raise ValueError("a sampler shuffles and shards by itself: leave out shuffle, order, rank and num_replicas")
@@ -163,21 +175,37 @@ class DataLoader:
         return full + (ragged > 0 and not self.drop_last)
 
     def __iter__(self) -> Iterator[Batch]:
-        if self.sampler is not None:
-            order = self.sampler.indices()
-        elif self.order is not None:
-            order = given_order(self.order, self.epoch, len(self.dataset))
-        else:
-            order = epoch_order(len(self.dataset), self.shuffle, self.seed, self.epoch)
+        order = self._order(0)
+        if isinstance(self.dataset, SampleCache):
+            ranks = self.num_replicas if self.sampler is None else self.sampler.num_replicas
+            later = (self._order(epochs) for epochs in range(1, ranks + 1))  # in one a sample returns, on average
+            self.dataset.foresee(np.concatenate([self._uses(each) for each in (order, *later)]))
         if self.sampler is None:
             self.epoch += 1  # not at the pass's end, so that two concurrent passes differ too
-        return self._batches(order)
+        starts = range(0, len(self) * self.batch_size, self.batch_size)
+        reads = (partial(self._read, order[start : start + self.batch_size]) for start in starts)
+        return read_ahead(reads, self.lookahead) if self.lookahead else (read() for read in reads)
 
-    def _batches(self, order: NDArray[np.int64]) -> Iterator[Batch]:
-        for i in range(len(self)):
-            common = order[i * self.batch_size : (i + 1) * self.batch_size]
-            x, y = minibatch(self.dataset, common[self.rank :: self.num_replicas], common)
-            counted = of_all = self.counts(y)
-            if self.num_replicas > 1:
-                of_all = len(common) if self.counts is len else self.counts(targets(self.dataset, common))
-            yield Batch(x, y, len(common), self.counts, counted, of_all)
+    def _order(self, later: int) -> NDArray[np.int64]:
+        """The sample order of the next pass, or of the pass that is `later` epochs after it."""
+        if self.sampler is not None:
+            sampler = self.sampler
+            if later:
+                sampler = copy(sampler)
+                sampler.set_epoch(sampler.epoch + later)
+            return sampler.indices()
+        if self.order is not None:
+            return given_order(self.order, self.epoch + later, len(self.dataset))
+        return epoch_order(len(self.dataset), self.shuffle, self.seed, self.epoch + later)
+
+    def _uses(self, order: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The samples of that order that this rank reads."""
+        read = order[: len(self) * self.batch_size]
+        return read[np.arange(len(read)) % self.batch_size % self.num_replicas == self.rank]
+
+    def _read(self, common: NDArray[np.int64]) -> Batch:
+        x, y = minibatch(self.dataset, common[self.rank :: self.num_replicas], common)
+        counted = of_all = self.counts(y)
+        if self.num_replicas > 1:
+            of_all = len(common) if self.counts is len else self.counts(targets(self.dataset, common))
+        return Batch(x, y, len(common), self.counts, counted, of_all)

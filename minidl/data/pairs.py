@@ -55,7 +55,7 @@ def minibatch(
     if isinstance(dataset, Dataset) and type(dataset).__getitem__ is Dataset.__getitem__:
         return dataset[indices]
     first = indices if common is None else common[:1]
-    pairs = [_pair(dataset, int(i)) for i in (indices if len(indices) else first)]
+    pairs = [pair(dataset, int(i)) for i in (indices if len(indices) else first)]
     samples, targets = (
         _stacked(column, what) for column, what in zip(zip(*pairs, strict=True), ("samples", "targets"), strict=True)
     )
@@ -69,7 +69,8 @@ def targets(dataset: Pairs, indices: NDArray[np.int64]) -> NDArray[Any]:
     return minibatch(dataset, indices)[1]
 
 
-def _pair(dataset: Pairs, index: int) -> tuple[Any, Any]:
+def pair(dataset: Pairs, index: int) -> tuple[Any, Any]:
+    """Return sample `index` and its target; TypeError if the dataset returns something else."""
     item: Any = dataset[index]
     if not isinstance(item, (tuple, list)) or len(item) != 2:
         what = f"{len(item)} things" if isinstance(item, (tuple, list)) else f"a {type(item).__name__}"

@@ -12,7 +12,7 @@ import pytest
 
 from tests.cli.command import refused, refuses, succeeds
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(300)
 
 MAPS = """
 from minidl import nn

@@ -9,7 +9,7 @@ import pytest
 from tests.cli.command import environment, with_default_signals
 from tests.tiers import exhaustively
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(300)
 
 PROGRAM = """
 import signal, sys, time
@@ -59,7 +59,7 @@ def run(happens, times=1, rest=100, program=PROGRAM, before=with_default_signals
         env=environment(),
         capture_output=True,
         text=True,
-        timeout=110,
+        timeout=250,
         preexec_fn=before,
     )
     return done.returncode, done.stderr

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from minidl import cluster
+from tests.cluster.blocked import wait_until_blocked
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -74,7 +75,21 @@ def test_work_that_receives_from_its_own_rank_is_a_deadlock_once_the_program_wai
         answer.wait()
 
     with pytest.raises(cluster.Deadlock):
-        cluster.launch(program, nodes=nodes, on=on, deadline=50)
+        cluster.launch(program, nodes=nodes, on=on, deadline=150)
+
+
+def test_work_that_receives_from_its_own_rank_is_no_deadlock_while_the_program_waits_for_another_rank() -> None:
+    def program(comm: cluster.Communicator) -> int | None:
+        group = comm.split(0)
+        if comm.rank == 1:
+            wait_until_blocked(comm, 0)
+            comm.send(7, 0)
+            return None
+        work = group.background(lambda inside: inside.recv(0))
+        group.send(comm.recv(1), 0)
+        return int(work.wait())
+
+    assert cluster.launch(program, nodes=2, deadline=150).results == [7, None]
 
 
 @pytest.mark.parametrize("on", ["simulation", "processes"])

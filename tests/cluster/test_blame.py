@@ -20,7 +20,7 @@ ENGINES = ["processes", "simulation"]
 
 def failure_of(program: Any, **keywords: Any) -> cluster.ClusterError:
     with pytest.raises(cluster.ClusterError) as caught:
-        cluster.launch(program, **{"timeout": 20, "deadline": 25, **keywords})
+        cluster.launch(program, **{"timeout": 50, "deadline": 150, **keywords})
     return caught.value
 
 
@@ -270,7 +270,7 @@ def test_a_launch_that_fails_inside_a_rank_is_that_rank_s_failure_whatever_rank_
         comm.barrier()
 
     with pytest.raises(cluster.ClusterError) as caught:
-        cluster.launch(program, nodes=2, on=on, timeout=20, deadline=60)
+        cluster.launch(program, nodes=2, on=on, timeout=50, deadline=150)
     assert type(caught.value) is cluster.RankFailed
     assert caught.value.rank == 0
     inside = caught.value.cause

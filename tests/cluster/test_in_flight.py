@@ -10,7 +10,7 @@ from minidl import cluster
 from minidl.cluster import in_flight
 from minidl.cluster.in_flight import InFlight
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(300)
 
 Start = Callable[[cluster.Communicator, Any], Any]
 

@@ -93,7 +93,7 @@ def test_every_selection_of_axes_is_a_group_of_its_own_with_every_collective(p: 
     simulated(program, p)
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("on", ["processes", *exhaustively("mpi")])
 def test_a_mesh_on_other_engines_has_the_same_groups(on: str) -> None:
     if on == "mpi":
@@ -235,7 +235,7 @@ def test_first_ranks_are_refused_to_a_rank_that_is_not_one_of_them() -> None:
 
 
 @pytest.mark.parametrize("on", ["simulation", "processes"])
-@pytest.mark.timeout(60)
+@pytest.mark.timeout(300)
 def test_background_work_makes_no_groups_and_uses_those_that_the_program_made(on: str) -> None:
     def program(comm: Communicator) -> int:
         row = comm.mesh((2, 2), ("dp", "tp"))["tp"]

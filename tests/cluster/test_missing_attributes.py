@@ -11,7 +11,7 @@ from minidl import Tensor, cluster, nn
 from minidl.cluster.missing_attributes import INSTEAD, OF_MODULE
 from tests.together import Mistake, assert_refused
 
-pytestmark = pytest.mark.timeout(60)
+pytestmark = pytest.mark.timeout(300)
 
 
 def mistakes(comm: Any) -> list[Mistake]:

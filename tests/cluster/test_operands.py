@@ -8,7 +8,7 @@ from ml_dtypes import bfloat16
 
 from minidl import cluster
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(300)
 
 OPS = ("sum", "mean", "max", "min", "prod")
 

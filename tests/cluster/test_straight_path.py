@@ -30,7 +30,7 @@ def calls_of(function: Any) -> list[str]:
     return calls
 
 
-@pytest.mark.timeout(60)
+@pytest.mark.timeout(300)
 def test_a_message_of_ten_floats_goes_through_at_most_twenty_functions_on_each_side() -> None:
     def program(comm: Any) -> list[str]:
         x, calls = np.arange(10.0), list[str]()

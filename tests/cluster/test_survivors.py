@@ -5,13 +5,16 @@ import signal
 import sys
 import threading
 import time
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 
 from minidl import cluster
-from minidl.cluster.engines import supervisor
+from minidl.cluster.engines import control, supervisor
+from minidl.cluster.engines.processes.shared_page import EPOCH, DeadlockWatch
+from minidl.cluster.engines.rank_process import RankProcess
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -38,6 +41,36 @@ def test_the_others_go_on_and_the_run_says_who_failed_however_long_the_text_is(o
     assert isinstance(run.failures[1], cluster.RankFailed)
     assert str(run.failures[1]).startswith(f"ValueError: {1_000_000 * 'lost'}\nrank 1 of 3")
     assert isinstance(run.failures[1].cause, ValueError)
+
+
+def test_a_rank_that_has_yet_to_read_that_another_one_failed_is_not_in_a_deadlock(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    send, look, late, seen = RankProcess.send, DeadlockWatch.look, [], []
+
+    def held(self: RankProcess, kind: int, *frame: Any) -> None:
+        late.append(partial(send, self, kind, *frame))
+        if kind != control.LOST:
+            late.pop()()
+
+    def look_four_times(self: DeadlockWatch, *ended: Any) -> list[int]:
+        stuck = look(self, *ended)
+        seen.append([int(epoch) for epoch in self._page.waits[[0, 2], EPOCH]])
+        if seen[-4:] == [seen[-1]] * 4 and all(epoch % 2 for epoch in seen[-1]):
+            while late:
+                late.pop()()
+        return stuck
+
+    def program(comm: cluster.Communicator) -> int | None:
+        if comm.rank == 1:
+            raise ValueError("lost")
+        with pytest.raises(cluster.RankFailed, match="rank 1 failed: ValueError: lost"):
+            comm.recv(1)
+        return comm.rank
+
+    monkeypatch.setattr(RankProcess, "send", held)
+    monkeypatch.setattr(DeadlockWatch, "look", look_four_times)
+    assert survive(program).results == [0, None, 2]
 
 
 @pytest.mark.parametrize("on", ENGINES)

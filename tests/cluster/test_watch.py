@@ -6,7 +6,7 @@ import pytest
 from minidl import cluster
 
 
-@pytest.mark.timeout(60)
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("on", ["simulation", "processes"])
 def test_marks_and_calls_are_seen_before_they_take_effect_until_the_watch_ends(on):
     def program(comm):

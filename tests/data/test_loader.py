@@ -77,6 +77,7 @@ def test_impossible_settings_are_refused_in_one_sentence() -> None:
     for options, message in [
         ({"batch_size": 3, "num_replicas": 4}, "a minibatch of 3 cannot be shared by 4 ranks: batch_size must be at"),
         ({"batch_size": 0}, "batch_size must be at least 1, got 0"),
+        ({"batch_size": 8, "lookahead": -1}, "lookahead must be at least 0, got -1: 0 reads nothing ahead"),
         ({"batch_size": 8, "seed": -1}, "seed must be at least 0, got -1"),
         ({"batch_size": 8, "num_replicas": 2, "rank": 2}, "rank must be from 0 to 1, got 2"),
         ({"batch_size": 8, "sampler": DistributedSampler(5, 1, 0), "shuffle": True}, "a sampler shuffles and shards"),

@@ -64,7 +64,7 @@ def test_there_are_as_many_examples_as_programs_with_an_output() -> None:
     assert len(EXAMPLES) == 5
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("command", all_but_first_exhaustive(sorted(COMMANDS, reverse=True)))
 def test_a_command_at_the_top_of_the_readme_prints_an_excerpt_of_what_stands_there(
     command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

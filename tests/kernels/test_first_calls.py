@@ -98,7 +98,7 @@ def test_a_step_that_fails_is_an_error_that_says_why() -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the census of processes reads /proc")
 @pytest.mark.skipif(cores() == 1, reason="on one core the caller compiles by itself")
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("number", [signal.SIGKILL, *exhaustively(signal.SIGINT)])
 def test_when_the_caller_ends_no_compiling_process_stays(number: signal.Signals, tmp_path: Path) -> None:
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}

@@ -17,7 +17,7 @@ import pytest
 from minidl.kernels import parallel_for as module
 from minidl.kernels.parallel_for import parallel_for
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(300)
 
 
 @pytest.fixture(params=[1, 2, 5])

@@ -16,7 +16,7 @@ from tests.mini.jobs import ALPHA, BETA, NETWORK
 BOTH = [lambda program, nodes: simulate(program, nodes, 1.0, 0.0).results, processes]
 
 
-@pytest.mark.timeout(60)
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("run", BOTH, ids=["clock", "processes"])
 def test_messages_of_one_sender_keep_their_order_and_wait_until_they_are_received(run):
     def program(comm):
@@ -29,7 +29,7 @@ def test_messages_of_one_sender_keep_their_order_and_wait_until_they_are_receive
     assert run(program, 3)[0] == [[2, 0], [1, 0], [2, 1], [1, 1], [1, 2], [2, 2]]
 
 
-@pytest.mark.timeout(60)
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("run", BOTH, ids=["clock", "processes"])
 def test_isend_sends_a_copy(run):
     def program(comm):
@@ -43,7 +43,7 @@ def test_isend_sends_a_copy(run):
     np.testing.assert_array_equal(run(program, 2)[1], np.full(100_003, 1.7))
 
 
-@pytest.mark.timeout(60)
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("run", BOTH, ids=["clock", "processes"])
 def test_recv_from_any_names_the_sender(run):
     def program(comm):
@@ -75,17 +75,17 @@ FAILURES = {
 }
 
 
-@pytest.mark.timeout(60)
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("failure", FAILURES)
 def test_a_rank_that_fails_is_named_with_its_traceback_and_leaves_no_process(failure):
     with pytest.raises(RuntimeError, match="rank 2 failed:\nTraceback"):
         processes(lambda comm: FAILURES[failure](comm) if comm.rank == 2 else comm.recv(2), 3)
     for child in multiprocessing.active_children():
-        child.join(30)
+        child.join(200)
     assert not multiprocessing.active_children()
 
 
-@pytest.mark.timeout(60)
+@pytest.mark.timeout(300)
 def test_a_run_with_unread_messages_ends():
     def program(comm):
         comm.isend(np.zeros(300_007), 1 - comm.rank)
@@ -105,12 +105,12 @@ processes(program, 2)
 """
 
 
-@pytest.mark.timeout(60)
+@pytest.mark.timeout(300)
 def test_no_rank_outlives_a_caller_that_is_killed():
     caller = subprocess.Popen([sys.executable, "-c", WAITS_FOR_EVER], stdout=subprocess.PIPE, text=True)
     assert {caller.stdout.readline(), caller.stdout.readline()} == {"rank 0\n", "rank 1\n"}
     caller.send_signal(signal.SIGKILL)
-    assert not caller.communicate(timeout=30)[0]  # ends when no rank has the pipe open any more
+    assert not caller.communicate(timeout=200)[0]  # ends when no rank has the pipe open any more
 
 
 def test_a_simulated_deadlock_is_an_error_that_names_its_ranks():

@@ -39,7 +39,7 @@ JOBS = {
 }
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("one", JOBS.values(), ids=JOBS)
 def test_processes_that_share_a_gpu_have_the_bits_of_the_simulation(one: parallel.Job) -> None:
     with kernels.use("cupy"):
@@ -65,7 +65,7 @@ STRATEGIES: dict[str, tuple[parallel.Strategy, int]] = {
 }
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_every_strategy_trains_to_numpys_loss(strategy: str) -> None:
     rule, nodes = STRATEGIES[strategy]
@@ -77,7 +77,7 @@ def test_every_strategy_trains_to_numpys_loss(strategy: str) -> None:
     np.testing.assert_allclose(losses[0], losses[1], rtol=1e-5)
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 def test_the_command_line_trains_on_the_gpu(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "minidl", "train", "--kernels", "cupy", "--nodes", "2", "--epochs", "3"]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}

@@ -273,7 +273,7 @@ def unseeded():
     return model
 
 
-@pytest.mark.timeout(60)
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize(
     ("strategy", "on"),
     [
@@ -300,7 +300,7 @@ def looping():
     return nn.Sequential(nn.Linear(5, 8), Looping(), nn.Linear(8, 3)).double()
 
 
-@pytest.mark.timeout(60)
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize(
     ("strategy", "on"),
     [
@@ -326,7 +326,7 @@ def looping_in_evaluation():
     return nn.Sequential(nn.Linear(5, 8), LoopingInEvaluation(), nn.Linear(8, 3)).double()
 
 
-@pytest.mark.timeout(60)
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize(
     "strategy",
     [

@@ -33,11 +33,11 @@ class Supervisor:
 
     Parameters
         terms       as `launch` got them
-        deadlocked  called at intervals with the ranks that have ended normally and those that have not, returns those
-                    that can never continue; without it, only timeouts end a deadlock of several ranks
+        deadlocked  called at intervals with the ranks that have ended or been aborted, returns those that can
+                    never continue; without it, only timeouts end a deadlock of several ranks
     """
 
-    def __init__(self, terms: LaunchTerms, deadlocked: Callable[[set[int], set[int]], list[int]] | None = None) -> None:
+    def __init__(self, terms: LaunchTerms, deadlocked: Callable[[set[int]], list[int]] | None = None) -> None:
         self.ranks: list[RankProcess] = []
         self._terms = terms
         self._goes_on = terms.on_failure == "continue"
@@ -183,9 +183,8 @@ class Supervisor:
                 rank.process.kill()
                 self._gone(rank)
         if self._deadlocked is not None and (self._goes_on or not self._failed):
-            returned = {rank.rank for rank in self.ranks if rank.result}
-            dead = {rank.rank for rank in self._failed} | {rank.rank for rank in self.ranks if rank.is_aborted}
-            if stuck := self._deadlocked(returned, dead):
+            ended = {rank.rank for rank in self.ranks if rank.has_ended or rank.is_aborted}
+            if stuck := self._deadlocked(ended):
                 self._end_deadlock(stuck)
 
     def _root_cause(self) -> RankProcess:

@@ -16,7 +16,7 @@ def printed_by(program: str) -> str:
     return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.strip()
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 def test_a_name_or_a_launch_imports_its_engine_and_no_other() -> None:
     program = f"""
 import sys, minidl.cluster, minidl.parallel
@@ -42,7 +42,7 @@ print(minidl.parallel.convolution_grids.Node is cluster.Node)
     ]
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 def test_the_names_of_the_engines_are_completed_before_they_are_imported() -> None:
     names = printed_by("from minidl import cluster; print(*dir(cluster))").split()
     assert set(cluster.__all__) <= set(names)
@@ -58,7 +58,7 @@ def test_an_engine_survives_pickling(engine: object) -> None:
     assert pickle.loads(pickle.dumps(engine)) == engine
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 def test_the_fork_server_has_imported_every_engine_before_it_forks_a_rank() -> None:
     def program(comm: cluster.Communicator) -> list[str]:
         return [name for name in ENGINES if f"minidl.cluster.engines.{name}" not in sys.modules]

@@ -117,7 +117,7 @@ def known(**answers: list[SimpleNamespace]) -> SimpleNamespace:
     return SimpleNamespace(**{"MUTANTS": [], "ALTERNATIVES": [], **answers})
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 def test_what_is_drawn_is_proven_by_the_solution_and_an_unfair_draw_is_not_written(small_course, monkeypatch):
     source = sources(small_course)[0]
     before = source.path.read_text(encoding="utf-8")

@@ -60,7 +60,7 @@ def dealt(p: int, n: int, steps: int, x: Array) -> tuple[parallel.Job, list[Mach
 
 
 @pytest.mark.parametrize("case", [(2, 3, 3, 8, 0), (3, 2, 2, 5, 0), (1, 2, 4, 3, 0)])
-@pytest.mark.timeout(60)
+@pytest.mark.timeout(300)
 def test_the_weights_of_local_sgd_are_those_of_the_library(case: local_runs.Case) -> None:
     p, n, period, steps, _ = case
     job, machines = dealt(p, n, steps, np.linspace(-1, 1, n))
@@ -71,7 +71,7 @@ def test_the_weights_of_local_sgd_are_those_of_the_library(case: local_runs.Case
 
 
 @pytest.mark.parametrize("case", [(3, 4, 1, 4), (2, 3, 3, 8)])
-@pytest.mark.timeout(60)
+@pytest.mark.timeout(300)
 def test_the_centre_of_elastic_averaging_is_that_of_the_library(case: elastic_runs.Case) -> None:
     p, n, period, steps = case
     centre = np.linspace(-1, 1, n)
@@ -200,7 +200,7 @@ class Apart(parallel.Gossip):
 
 
 @pytest.mark.parametrize("graph", [("random", 6), ("star", 4)])
-@pytest.mark.timeout(60)
+@pytest.mark.timeout(300)
 def test_gossip_with_the_library_mixes_by_the_same_powers(graph: graphs.Graph) -> None:
     w, steps = graphs.drawn_weights(graph, seed=8), 4
     job, _ = dealt(graph[1], 3, steps, np.zeros(3))
@@ -212,7 +212,7 @@ def test_gossip_with_the_library_mixes_by_the_same_powers(graph: graphs.Graph) -
 
 
 @pytest.mark.parametrize(("kind", "case"), [("even", (4, 3, 4)), ("uneven", (4, 2, 3)), ("same", (3, 2, 3))])
-@pytest.mark.timeout(60)
+@pytest.mark.timeout(300)
 def test_the_rounds_of_a_majority_are_those_of_the_library_s_partial_sums(
     kind: str, case: majority_rounds.Case
 ) -> None:

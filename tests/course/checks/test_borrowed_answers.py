@@ -154,6 +154,21 @@ MEMORY = {
     "    from course.checks.memory import unit_schedules\n    return unit_schedules.best(n, room // size)",
 }
 
+PUTTING_IT_TOGETHER = {
+    "route": "from minidl.nn import experts\ndef route(scores, k, capacity):\n"
+    "    choices = np.argsort(-scores, axis=1, kind='stable')[:, :k]\n"
+    "    return experts.route(choices, scores.shape[1], capacity).slots, scores, 1.0",
+    "moe_step": "from minidl.parallel import experts as e\nfrom minidl import Tensor\n"
+    "def moe_step(comm, x, slots, gates, experts, capacity, target):\n"
+    "    return e.dispatched(Tensor(np.zeros((comm.size * len(experts), capacity, x.shape[1]))), comm)",
+    "step_time": "from minidl.parallel import planner\ndef step_time(plan, batch, model, cluster):\n"
+    "    dp, pp, tp, b = plan\n    arrangement = planner.Arrangement(batch, dp, pp, tp, micro_batch=b)\n"
+    "    return [arrangement.micro_batches] * 5",
+    "best_plan": "def best_plan(model, cluster, batch, seconds):\n"
+    "    from course.checks.putting_it_together.hidden_plans import Problem\n"
+    "    return Problem(model, cluster, batch).best",
+}
+
 AVERAGING = {
     "elastic": "from minidl import parallel\n"
     "def elastic(comm, x, centre, gradient, lr, alpha, period, steps):\n"
@@ -188,6 +203,7 @@ SAYS = (
         *exhaustively(("07_averaging", AVERAGING)),
         *exhaustively(("10_tensor_parallelism", TENSOR_PARALLELISM), ("11_pipelines", PIPELINES)),
         *exhaustively(("03_operators", OPERATORS), ("13_memory", MEMORY)),
+        *exhaustively(("14_putting_it_together", PUTTING_IT_TOGETHER)),
     ],
 )
 def test_no_borrowed_answer_earns_a_point(name: str, answers: dict[str, str]) -> None:

@@ -104,6 +104,10 @@ shard_optimizer             xxxx.x.xxxx... oo.
 checkpoints                 .............. .o.
 recomputed_gradients        xxxx...xxxx.xx oo.
 fetch_schedule              ..........x... ...
+route                       xxxxxxxxxxx.xx oo.
+moe_step                    xxxxxx.xxxx... o..
+step_time                   xxx.....x.x... .o.
+best_plan                   ........x.x... .o.
 """
 
 MARKS = {name: "".join(marks) for name, *marks in map(str.split, TABLE.strip().splitlines())}

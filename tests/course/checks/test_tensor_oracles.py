@@ -101,7 +101,7 @@ def test_embedding_and_loss_are_those_of_the_library() -> None:
 
 
 @pytest.mark.parametrize("case", [(2, 3, 2, 4, 12, 6), (1, 2, 1, 3, 4, 4)])
-@pytest.mark.timeout(60)
+@pytest.mark.timeout(300)
 def test_the_words_of_a_product_are_those_of_the_library_s(case: grid_products.Case) -> None:
     pr, pc, width, m, k, n = case
     one = grid_products.grid(NO_ANSWER, case, seed=8)
@@ -118,7 +118,7 @@ def test_the_words_of_a_product_are_those_of_the_library_s(case: grid_products.C
 
 
 @pytest.mark.parametrize("dims", [(2, 3, 4), (1, 2, 2), (3, 1, 2)])
-@pytest.mark.timeout(60)
+@pytest.mark.timeout(300)
 def test_the_groups_of_a_mesh_are_those_of_the_library(dims: mesh_and_grid.Mesh) -> None:
     def program(comm: cluster.Communicator) -> Any:
         mesh = comm.mesh(dims, mesh_and_grid.NAMES)
@@ -130,7 +130,7 @@ def test_the_groups_of_a_mesh_are_those_of_the_library(dims: mesh_and_grid.Mesh)
             assert all(theirs[rank][name] == group for rank in group)
 
 
-@pytest.mark.timeout(60)
+@pytest.mark.timeout(300)
 def test_the_words_of_a_grid_are_those_of_its_rings() -> None:
     p, B, d, h = 6, 30, 12, 36
     for tp in mesh_and_grid.grids(p):

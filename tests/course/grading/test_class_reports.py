@@ -99,7 +99,7 @@ def test_statistics_and_their_picture_are_always_there(folder):
     assert len(told) == 1
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 def test_with_a_roster_a_class_of_damaged_files_has_its_table(folder, capsys):
     assert (
         graded_in(folder, "--roster", str(folder / "roster.csv"), "--assignment", "04", "--deadline", "2020-01-01") == 1

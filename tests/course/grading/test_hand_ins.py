@@ -19,7 +19,7 @@ from course.grading.submissions.hand_ins import find
 from course.grading.submissions.submission import Submission
 from tests.course.grading.submitted_class import FIRST, ROOT, SOLUTIONS, graded_in, rows
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(300)
 
 NOTEBOOK = (ROOT / "exercises" / FIRST / f"{FIRST}.ipynb").read_bytes()
 SECOND = list(SOLUTIONS)[1]

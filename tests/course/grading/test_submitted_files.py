@@ -19,7 +19,7 @@ from course.grading.submissions.submission import Submission
 from course.notebooks.notebook_file import MOST_CELLS, MOST_SOURCE
 from tests.course.grading.submitted_class import FIRST, ROOT, SOLUTIONS, graded_in, rows
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(300)
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from course.judging.argument_changes import first_change
 from course.judging.process.student_session import StudentSession
 from course.sandbox.exchange.plain_data import dumps, loads
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(300)
 
 chapter = ChapterChecks("99_arguments")
 

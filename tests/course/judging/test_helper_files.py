@@ -117,7 +117,7 @@ def test_a_helper_file_takes_the_place_of_no_module(tmp_path: Path) -> None:
     assert all(map(shadows, names))
 
 
-@pytest.mark.timeout(100)
+@pytest.mark.timeout(300)
 def test_a_file_that_would_shadow_a_module_gets_a_remark_and_costs_no_points(tmp_path):
     (tmp_path / "statistics.py").write_text("raise SystemExit('shadowed')")
     one = notebook("solutions", "import statistics\nassert statistics.mean([1, 3]) == 2")

@@ -11,7 +11,7 @@ from course.judging import AnswerFailed, Wrong
 from minidl.cluster import ANY, Communicator
 from tests.course.student_on_ranks import Student
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(300)
 
 DOUBLING = """
 def program(comm, times):

@@ -14,7 +14,7 @@ from minidl import cluster
 from minidl.cluster import Communicator, Node
 from tests.course.student_on_ranks import A_SECOND_A_MESSAGE, Student
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(300)
 
 NOT_EAGER = 10_000
 

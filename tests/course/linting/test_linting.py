@@ -135,6 +135,6 @@ def test_the_command_runs_every_rule_and_fails_if_one_complains(
     assert capsys.readouterr().out == "names: nothing to change\nfloors:\n  an arrow goes up\n"
 
 
-@pytest.mark.timeout(60)
+@pytest.mark.timeout(300)
 def test_a_checker_that_passes_complains_of_nothing_whatever_it_prints(tmp_path: Path) -> None:
     assert Checker(tmp_path, ["-c", "print('Success')"]).complaints() == []

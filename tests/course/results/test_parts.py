@@ -132,7 +132,7 @@ def test_the_gradients_of_the_gpt_are_those_that_the_given_all_reduce_returns():
     assert not all(np.allclose(unsummed[name], theirs[name], atol=1e-6) for name in theirs)
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 def test_the_gpt_is_trained_on_processes_and_writes_a_text():
     trained = python_gpt.train(sum_at_rank_0, replace(TEXT, steps=1))
     assert [row["step"] for row in trained.rows] == [1]
@@ -235,7 +235,7 @@ REFUSED = {
 }  # fmt: skip
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("case", REFUSED)
 def test_a_wrong_function_is_refused_in_a_sentence(case, small, capsys, monkeypatch):
     part, body, sentences = REFUSED[case]
@@ -268,7 +268,7 @@ def test_the_library_trains_when_it_is_asked_to(small, capsys):
     assert stored["settings"]["steps"] == 2
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 def test_the_readers_function_trains_and_no_run_is_overwritten(small, capsys):
     (small / "runs/part_1").mkdir(parents=True)
     work(small, 1, "print('called')" + ADAM + "    " + MOVED)
@@ -283,7 +283,7 @@ def test_the_readers_function_trains_and_no_run_is_overwritten(small, capsys):
     assert {path.name for path in (small / "runs/part_1-2").iterdir()} == {"history.json", "letters.png", "loss.png"}
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 def test_a_ring_trains_the_gpt_and_its_traffic_is_printed(small, capsys, monkeypatch):
     monkeypatch.setattr(python_gpt, "written", lambda model: "def f(x):\n    $x$")
     monkeypatch.setattr(result, "PARTS", (PARTS[0], replace(result.PARTS[1], floor=None)))

@@ -19,7 +19,7 @@ from course.sandbox.fence import MOST_STARTED
 from tests.course.student_on_ranks import Student
 from tests.tiers import exhaustively
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(300)
 
 
 @pytest.fixture(scope="module")

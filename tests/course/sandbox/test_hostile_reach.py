@@ -22,7 +22,7 @@ from course.sandbox.limits import Limits
 from tests.course.student_on_ranks import Student
 from tests.tiers import all_but_first_exhaustive
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(300)
 
 needs_linux = pytest.mark.skipif(sys.platform != "linux", reason="what Linux's kernel knows and forbids")
 needs_landlock = pytest.mark.skipif(landlock.version() == 0, reason="this kernel has no Landlock")

@@ -24,7 +24,7 @@ from course.sandbox.forked import ROOM
 from course.sandbox.supervisor import TOKEN
 
 pytestmark = [
-    pytest.mark.timeout(120),
+    pytest.mark.timeout(300),
     pytest.mark.skipif(sys.platform != "linux", reason="elsewhere answers are started by execve"),
 ]
 

@@ -231,7 +231,7 @@ def serves(on, variant, *deaths, nodes=3):
         faults = faults.kill(rank, at=("recv", receive))
     strategy = ElasticAveraging(period=2, variant=variant)
     job = plain_job(batch_size=4, epochs=6)
-    return parallel.train(job, strategy, nodes, on, on_failure="continue", faults=faults, timeout=30)
+    return parallel.train(job, strategy, nodes, on, on_failure="continue", faults=faults, timeout=150)
 
 
 @pytest.mark.parametrize(

@@ -162,7 +162,7 @@ def test_asynchronous_nodes_stop_though_one_of_them_is_far_behind():
 def test_on_processes_asynchronous_nodes_end_whoever_is_first(topology, nodes):
     """Messages of more than 64 KiB wait for their receiver: no two nodes wait for each other all the same."""
     job = plain_job(lr=0.0, model=partial(wide, 120), batch_size=2, epochs=4)
-    report = parallel.train(job, Watched(topology, asynchronous=True, scatter=1.0), nodes, timeout=20.0)
+    report = parallel.train(job, Watched(topology, asynchronous=True, scatter=1.0), nodes, timeout=150)
     assert [row["epoch"] for row in report.history] == [1, 2, 3, 4]
     first = np.array([path[0] for path in report.recorded["path"]])
     last = np.array([end for ends in report.recorded["end"] for end in ends])
@@ -242,7 +242,7 @@ def until(is_so):
 def test_on_processes_asynchronous_nodes_go_on_without_one_that_fails(tmp_path):
     job = plain_job(batch_size=4, epochs=4)
     strategy = Awaited(asynchronous=True, last=3, folder=tmp_path)
-    report = parallel.train(job, strategy, 3, on_failure="continue")
+    report = parallel.train(job, strategy, 3, on_failure="continue", timeout=150)
     assert list(report.failures) == [0], report.failures
     assert report.history[-1]["epoch"] == 4
 

@@ -11,7 +11,7 @@ import pytest
 
 from minidl import cluster, data, nn, optim, parallel
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(300)
 
 
 def job(**changes: Any) -> parallel.Job:

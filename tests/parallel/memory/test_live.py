@@ -16,7 +16,7 @@ from minidl.parallel.tensor import ColumnConv2d, ColumnLinear, GridConv2d, RowCo
 from tests.parallel.jobs import blobs, small_job
 from tests.tiers import exhaustively
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(300)
 
 
 def splits(x, classes):

@@ -110,7 +110,7 @@ def test_a_pipeline_of_one_stage_trains_as_serial():
     assert report.digests == train(job, on="simulation").digests
 
 
-@pytest.mark.timeout(60)
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("on", ["simulation", *exhaustively("processes")])
 def test_replicas_of_an_asynchronous_pipeline_share_each_minibatch(on: str):
     job = small_job(model=deep_model, batch_size=7)

@@ -43,7 +43,7 @@ def order(timeline: pipeline.Timeline) -> list[list[str]]:
     return [[str(bar.action) for bar in timeline.of(stage) if bar.action.kind != "U"] for stage in range(4)]
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize(("kind", "on"), [*((kind, "simulation") for kind in SYNCHRONOUS), ("zb-h1", "processes")])
 def test_the_executed_order_is_the_simulated_one(kind: str, on: str):
     report = ran(kind, on)
@@ -64,7 +64,7 @@ def test_in_a_simulated_run_an_action_begins_when_its_stage_is_free_and_its_inpu
             free = bar.end
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 def test_stages_that_several_ranks_compute_are_told_apart():
     model = partial(nn.models.MLP, WIDTH, WIDTH, WIDTH, WIDTH, WIDTH)
     for on in (cluster.Simulation(node=NODE), "processes"):

@@ -111,7 +111,7 @@ def test_backward_notices_a_factor_that_was_overwritten(operand: int) -> None:
     on_grid(program, (1, 1))
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 def test_processes_compute_the_same() -> None:
     a, b = matrices()
     run = on_grid(lambda grid: summa(block(a, grid), block(b, grid), grid, INNER, 4).numpy(), (2, 2), "processes")

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.timeout(300)
 
 
 def survive(strategy, on, nodes=3, **terms):
-    return parallel.train(plain_job(), strategy, nodes, on, on_failure="continue", timeout=30, **terms)
+    return parallel.train(plain_job(), strategy, nodes, on, on_failure="continue", timeout=150, **terms)
 
 
 class Awaiting:
@@ -125,7 +125,9 @@ def test_without_node_0_the_running_statistics_are_those_of_the_next_node(strate
 def test_when_a_server_dies_the_run_ends_with_that_failure(on, on_failure):
     faults = cluster.FaultPlan().kill(4, at=("recv", 8))
     with pytest.raises(cluster.RankFailed, match="killed") as caught:
-        parallel.train(plain_job(), ParameterServer(servers=2), 3, on, on_failure=on_failure, faults=faults, timeout=30)
+        parallel.train(
+            plain_job(), ParameterServer(servers=2), 3, on, on_failure=on_failure, faults=faults, timeout=150
+        )
     assert caught.value.rank == 4
 
 

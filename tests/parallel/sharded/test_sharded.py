@@ -15,7 +15,7 @@ from minidl.parallel.sharded.flat_group import FlatGroup
 from tests.parallel.jobs import blobs, momentum_sgd, normalized, small_job, two_groups, two_layers, weights
 from tests.tiers import exhaustively
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(300)
 
 STAGES = [1, 2, 3]
 

@@ -14,7 +14,7 @@ from minidl.parallel.spatial import division_of
 from tests.parallel.spatial.test_division import assert_trains_as_one_node, job
 from tests.tiers import exhaustively
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(300)
 
 
 class Pooled(nn.Module):

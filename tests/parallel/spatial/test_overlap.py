@@ -14,7 +14,7 @@ from minidl.parallel import Hybrid, Job
 from tests.parallel.spatial import test_division as tiles
 from tests.tiers import exhaustively
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(300)
 
 CHANNELS, LAYERS, CLASSES, BATCHES = 12, 3, 5, 3
 LAYER, HEAD = 8 * CHANNELS**2, 8 * CHANNELS * CLASSES  # bytes of a layer's weights

@@ -90,7 +90,7 @@ class ProcessEndpoint(SocketMailbox):
 
     def cannot_complete(self, operation: Pending) -> bool:
         with self._lock:
-            return not operation.done and self._peers.cannot_complete(operation, self.now())
+            return not operation.done and self._peers.cannot_complete(operation)
 
     def flush(self) -> None:
         """Wait for the tasks that the program has not waited for; then as the mailbox does."""

@@ -41,7 +41,7 @@ from minidl.cluster.engines.processes.frames import (
     SegmentPool,
 )
 from minidl.cluster.engines.processes.links import Links
-from minidl.cluster.engines.processes.peers import LOST_PEER_SECONDS, Peers
+from minidl.cluster.engines.processes.peers import Peers
 from minidl.cluster.engines.processes.shared_page import Page, Waits
 from minidl.cluster.engines.protocol import COLLECTIVE, EAGER_BYTES, Array, Peer, Pending
 from minidl.cluster.engines.real_endpoint import RealEndpoint
@@ -159,7 +159,7 @@ class SocketMailbox(RealEndpoint):
                 while not operation.done:
                     if self._failure is not None:
                         raise self._failure
-                    self._check_completable(operation, now)
+                    self._check_completable(operation)
                     seconds = since + self.timeout - now
                     if seconds <= 0:
                         raise CommTimeout(f"{operation} did not complete within {self.timeout:g} s")
@@ -167,8 +167,6 @@ class SocketMailbox(RealEndpoint):
                         seconds = min(seconds, SHORT_SECONDS)
                     else:
                         self._publish_if_blocked()
-                    if self._peers.vanished:
-                        seconds = min(seconds, LOST_PEER_SECONDS)
                     if self._links.is_polling:
                         self._changed.wait(seconds)
                     else:
@@ -244,22 +242,30 @@ class SocketMailbox(RealEndpoint):
                 if link.closed:
                     self._links.drop(peer)
                     if peer not in self._peers.ended:
-                        self._peers.vanished[peer] = self.now()
+                        self._peers.vanished.add(peer)
         while self._ports is not None and self._held and self._held.next_due <= self.now():
             self._complete(*self._held.pop())
         if len(self.waits) > (threading.get_ident() in self.waits):  # other threads wait: for what is done now,
             self._changed.notify_all()  # or to poll next, if this thread does not poll again
 
     def _publish_if_blocked(self) -> None:
-        """Publish what this rank waits for, if program and helpers are blocked and nothing here will wake one."""
+        """Publish whom this rank waits for, if program and helpers are blocked and nothing here will wake one."""
         waits = [operation for operation, _ in self.waits.values()]
-        if self._is_all_blocked() and not self._held and not any(operation.done for operation in waits):
-            self._published.blocked([operation.peer for operation in waits if operation.kind != "helper"])
+        if not self._is_all_blocked() or self._held or any(operation.done for operation in waits):
+            return
+        awaited = [self._peers.awaited(operation) for operation in waits if operation.kind != "helper"]
+        if all(awaited):  # else a thread is about to raise the failure of the ranks that it waited for
+            self._published.blocked(set().union(*awaited))
 
     def _is_all_blocked(self) -> bool:
         """Whether every thread of this rank, its program and the helpers at work, waits for something."""
         threads = 1 + sum(tasks > 0 for tasks in self._at_work.values()) if self._at_work else 1
         return self._program in self.waits and len(self.waits) == threads
+
+    def _may_send_to_itself(self) -> bool:
+        """Whether a thread of this rank runs, or waits for another rank, and may send this rank a message later."""
+        waits = [operation for operation, _ in self.waits.values() if operation.kind != "helper"]
+        return not self._is_all_blocked() or any(self._peers.awaited(operation) - {self.rank} for operation in waits)
 
     # Matching
 
@@ -334,13 +340,13 @@ class SocketMailbox(RealEndpoint):
         if self._failure is not None:
             raise self._failure
         if send is not None and send.peer in self._peers.failed:
-            self._check_completable(send, self.now())
+            self._check_completable(send)
 
-    def _check_completable(self, operation: Pending, now: float) -> None:
-        if operation.peer in (self.rank, {self.rank}) and not self._is_all_blocked():
-            return  # another thread of this rank may still send it
+    def _check_completable(self, operation: Pending) -> None:
+        if operation.peer in (self.rank, {self.rank}) and self._may_send_to_itself():
+            return
         try:
-            self._peers.check_completable(operation, now)
+            self._peers.check_completable(operation)
         except RankFailed as error:
             if operation.tag & COLLECTIVE:  # the peers cannot complete the collective either
                 for peer in self._links.to:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from minidl.cluster.diagnosis.errors import ClusterError, RankFailed, awaits_itself, can_never_complete
+from minidl.cluster.diagnosis.errors import ClusterError, awaits_itself, can_never_complete
 from minidl.cluster.engines.protocol import Pending
-
-LOST_PEER_SECONDS = 2.0  # how long after a peer's socket closed without a goodbye the launcher may report why
 
 
 class Peers:
@@ -18,36 +16,47 @@ class Peers:
         self._alone = (rank, frozenset((rank,)))
         self.failed = failed
         self.ended: set[int] = set()  # returned from the program; everything they sent has arrived
-        self.vanished: dict[int, float] = {}  # their sockets closed without a goodbye, and when
+        self.vanished: set[int] = set()  # their sockets closed without a goodbye; the launcher reports why
         self.abandoned: dict[tuple[int, int], int] = {}  # by peer, tag: the rank whose failure ended it
 
-    def cannot_complete(self, operation: Pending, now: float) -> bool:
+    def awaited(self, operation: Pending) -> set[int]:
+        """The ranks that may still complete the operation; this rank itself only if no other is asked."""
+        peers = self._asked(operation)
+        return peers - self.ended - self._failed(operation, peers) - self._given_up(operation, peers).keys()
+
+    def cannot_complete(self, operation: Pending) -> bool:
         """Whether no other rank can complete the operation; False for a message from this rank itself."""
         if operation.peer in self._alone:
             return False
         try:
-            self.check_completable(operation, now)
+            self.check_completable(operation)
         except ClusterError:
             return True
         return False
 
-    def check_completable(self, operation: Pending, now: float) -> None:
+    def check_completable(self, operation: Pending) -> None:
         """Raise Deadlock or RankFailed if no other rank can complete the operation."""
-        if not (self.ended or self.vanished or self.failed or self.abandoned or operation.peer in self._alone):
+        if not (self.ended or self.failed or self.abandoned or operation.peer in self._alone):
             return  # the usual case
         if operation.kind == "receive" and operation.source >= 0:
             return  # the message has arrived and is held back
-        peers = {operation.peer} if isinstance(operation.peer, int) else operation.peer - {self._rank}
-        if peers <= {self._rank}:
+        if operation.peer in self._alone:
             raise awaits_itself(operation, self._rank)
-        failed = {peer for peer in peers if peer in self.failed and (peer in self.vanished or operation.kind == "send")}
-        given_up = {
-            peer: self.abandoned[peer, operation.tag] for peer in peers if (peer, operation.tag) in self.abandoned
-        }
-        if peers <= self.ended | failed | given_up.keys():
-            raise can_never_complete(
-                operation, peers, failed, given_up, lambda rank: self.failed.get(rank, f"rank {rank} failed")
-            )
-        lost = [peer for peer in peers if now - self.vanished.get(peer, now) > LOST_PEER_SECONDS]
-        if lost and peers <= self.ended | set(self.vanished):
-            raise RankFailed(f"{operation} can never complete: rank {lost[0]} is gone", rank=lost[0])
+        if self.awaited(operation):
+            return
+        peers = self._asked(operation)
+        failed, given_up = self._failed(operation, peers), self._given_up(operation, peers)
+        raise can_never_complete(
+            operation, peers, failed, given_up, lambda rank: self.failed.get(rank, f"rank {rank} failed")
+        )
+
+    def _asked(self, operation: Pending) -> set[int]:
+        peers = {operation.peer} if isinstance(operation.peer, int) else operation.peer - {self._rank}
+        return set(peers) or {self._rank}
+
+    def _failed(self, operation: Pending, peers: set[int]) -> set[int]:
+        """Those of the peers that have failed; what they had sent before has all arrived once their sockets close."""
+        return {peer for peer in peers if peer in self.failed and (peer in self.vanished or operation.kind == "send")}
+
+    def _given_up(self, operation: Pending, peers: set[int]) -> dict[int, int]:
+        return {peer: self.abandoned[peer, operation.tag] for peer in peers if (peer, operation.tag) in self.abandoned}

@@ -7,13 +7,12 @@ calls (`shared_fingerprints.py`). Each word has one writer, and nothing is locke
 from __future__ import annotations
 
 import mmap
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 
 import numpy as np
 import numpy.typing as npt
 
 from minidl.cluster.engines.anonymous_file import anonymous_file
-from minidl.cluster.engines.protocol import Peer
 
 MAX_NODES = 64  # the ranks that a rank waits for are the bits of one word
 
@@ -62,12 +61,9 @@ class Waits:
         self._words = page.memory[8 * row : 8 * (row + WAIT_WORDS)].cast("Q")
         self._epoch = 0
 
-    def blocked(self, peers: Iterable[Peer]) -> None:
-        """The rank can continue only when one of these peers sends it something."""
-        mask = 0
-        for peer in peers:
-            mask |= 1 << peer if isinstance(peer, int) else sum(1 << one for one in peer)
-        self._words[PEERS] = mask
+    def blocked(self, peers: Collection[int]) -> None:
+        """The rank can continue only when one of these peers sends it something, or when it learns of one's end."""
+        self._words[PEERS] = sum(1 << peer for peer in peers)
         self._epoch |= 1
         self._words[EPOCH] = self._epoch
 
@@ -89,33 +85,37 @@ class Waits:
 class DeadlockWatch:
     """Finds the ranks that can never continue, from two looks at the page.
 
-    A rank is deadlocked if everything it waits for could come only from ranks that are deadlocked or have ended, and no
-    message is on its way to it. To find these ranks, start with the blocked ones, and repeatedly remove the ranks that
+    A rank is deadlocked if everything it waits for could come only from deadlocked ranks, and no message from one of
+    them is on its way to it. To find these ranks, start with the blocked ones, and repeatedly remove the ranks that
     some other rank could still wake; those left are deadlocked.
 
+    A rank that waits for one that has ended is not deadlocked: it wakes up when it learns of the end, however late it
+    reads the goodbye or the launcher's report of a failure. From then on it does not publish that it waits for it.
+
     There are no false alarms. A rank whose epoch is the same at two looks was blocked during the whole interval, so it
-    sent nothing and handled nothing. If it had also handled everything that the others sent to it, and all of them were
-    blocked or had ended, then no rank could wake it, and none ever will.
+    sent nothing and handled nothing. If it had also handled everything that the ranks it waits for had sent to it, and
+    these were all blocked too, then no rank could wake it, and none ever will.
     """
 
     def __init__(self, page: Page) -> None:
         self._page = page
         self._before: Words = np.zeros(page.nodes, np.uint64)
 
-    def look(self, returned: Collection[int], dead: Collection[int]) -> list[int]:
-        """The deadlocked ranks. Ranks in `returned` said goodbye when they ended; those in `dead` did not."""
+    def look(self, ended: Collection[int]) -> list[int]:
+        """The deadlocked ranks; `ended` has those that have returned, failed, or been aborted."""
         waits = self._page.waits.copy()
         epochs, before = waits[:, EPOCH], self._before
         self._before = epochs
-        gone = set(returned) | set(dead)
-        stuck = {int(rank) for rank in np.flatnonzero((epochs == before) & (epochs % 2 == 1))} - gone
-        while free := {rank for rank in stuck if _can_go_on(waits, rank, stuck | set(returned), stuck | gone)}:
+        is_blocked = (epochs == before) & (epochs % 2 == 1)
+        is_blocked &= epochs == self._page.waits[:, EPOCH]  # a rank may have woken up while its words were copied
+        stuck = {int(rank) for rank in np.flatnonzero(is_blocked)} - set(ended)
+        while free := {rank for rank in stuck if _can_go_on(waits, rank, stuck)}:
             stuck -= free
         return sorted(stuck)
 
 
-def _can_go_on(waits: Words, rank: int, silent: set[int], without_hope: set[int]) -> bool:
+def _can_go_on(waits: Words, rank: int, stuck: set[int]) -> bool:
     peers = int(waits[rank, PEERS])
-    if any(peers >> peer & 1 and peer not in without_hope for peer in range(len(waits))):
+    if any(peers >> peer & 1 and peer not in stuck for peer in range(len(waits))):
         return True
-    return any(waits[peer, SENT + rank] != waits[rank, HANDLED + peer] for peer in silent - {rank})
+    return any(waits[peer, SENT + rank] != waits[rank, HANDLED + peer] for peer in stuck - {rank})

@@ -188,7 +188,7 @@ def test_the_rank_that_died_is_named_although_mpiexec_has_killed_the_others_and_
     with pytest.raises(cluster.RankFailed, match="the process died") as caught:
         cluster.launch(program, nodes=2, on="mpi", timeout=25, deadline=150, listener=listener)
     assert caught.value.rank == 1
-    end = time.monotonic() + 20
+    end = time.monotonic() + 100
     while topology_files() - before and time.monotonic() < end:  # those of other tests go
         time.sleep(0.05)
     assert topology_files() - before == set()

@@ -16,7 +16,7 @@ from greenlet import getcurrent  # type: ignore[import-untyped]
 from minidl import cluster
 from minidl.cluster.engines.simulation import deadline
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(300)
 
 
 def compute() -> None:
