@@ -133,7 +133,7 @@ def test_replicas_with_all_experts_train_to_the_same_numbers(strategy, nodes, tr
 
 @pytest.mark.parametrize(
     ("replica", "nodes"),
-    exhaustively((Hybrid(pp=2, micro_batches=2), 2), (TwoStages(1), 2), (Hybrid(pp=3, micro_batches=2), 3)),
+    [(Hybrid(pp=2, micro_batches=2), 2), *exhaustively((TwoStages(1), 2), (Hybrid(pp=3, micro_batches=2), 3))],
 )
 def test_one_split_worker_of_servers_has_the_balance_loss_of_one_node(replica, nodes):
     one = replace(job(balance=0.3, n_layer=3), optimizer=partial(optim.SGD, lr=0.1, momentum=0.8))
