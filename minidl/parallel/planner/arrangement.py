@@ -105,8 +105,9 @@ class Arrangement:
     def strategy(self) -> Hybrid:
         """The strategy that trains a model so. ValueError for what Hybrid does not combine, such as ep and tp."""
         return Hybrid(
-            dp=self.dp // self.ep, pp=self.pp, tp=self.tp, ep=self.ep, micro_batches=self.micro_batches, axes=self.axes,
-            schedule=self.schedule, chunks_per_stage=self.chunks if self.chunks > 1 else None, sequence=self.sequence,
+            dp=self.dp // self.ep, pp=self.pp, tp=self.tp, ep=self.ep,
+            micro_batches=self.micro_batches, schedule=self.schedule,
+            chunks_per_stage=self.chunks if self.chunks > 1 else None, sequence=self.sequence, axes=self.axes,
             recompute=False if self.recompute == "none" else self.recompute, shard=self.shard or None,
         )  # fmt: skip
 
