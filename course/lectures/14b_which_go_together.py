@@ -605,7 +605,7 @@ def by_part(axes, cards, pp_x_tp, uplink_GB_a_second):
     for row, total in enumerate(left):
         axes.text(total * 1.02, row, f"{total:.0f}", va="center", fontsize=8)
     axes.set(xlabel="seconds of a step", xlim=(0, 1.35 * left.max()), ylim=(5.5, -0.5))
-    axes.legend(fontsize=7, loc="lower right")
+    axes.legend(fontsize=7, loc="upper right")
 
 
 explore(
