@@ -219,10 +219,10 @@ say(f"The two replicas of two cards push in the same order, and with the same st
 # In minidl it is `ParameterServer(replica=Hybrid(pp=2))`. A replica may also be divided by tp, and have micro-batches.
 
 # %% source_hidden=true
+assert np.abs(vectors[1] - two.results[-1][0]).max() < 1e-12
 say(f"minidl's run from the same weights with the same minibatches has the same staleness in each update: "
-    f"**{'yes' if ages_agree else 'no'}**. Its weights are ours"
-    f"{', but for rounding' if np.abs(vectors[1] - two.results[-1][0]).max() < 1e-12 else '? no'}, and those of its own "
-    f"whole replicas{' to the bit' if (vectors[1] == vectors[0]).all() else ', but for rounding'}.")  # fmt: skip
+    f"**{'yes' if ages_agree else 'no'}**. Its weights are ours, but for rounding, and those of its own whole replicas"
+    f"{' to the bit' if (vectors[1] == vectors[0]).all() else ', but for rounding'}.")  # fmt: skip
 
 # %% [markdown]
 # What does a card send in a step? A card of a split replica pushes the gradient of its own layer only. To its partner
