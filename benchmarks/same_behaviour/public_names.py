@@ -19,13 +19,14 @@ MODULES = (
     "minidl.compiler",
     "minidl.kernels.counting_scalars",
     *("minidl.parallel", "minidl.parallel.noise_scale", "minidl.parallel.learning_speed", "minidl.parallel.memory"),
-    *("minidl.parallel.convolution_grids", "minidl.parallel.planner"),
+    *("minidl.parallel.convolution_grids", "minidl.parallel.planner", "minidl.parallel.planner.published"),
     *("minidl.parallel.report_card", "minidl.plots.bars", "minidl.plots.chunks", "minidl.plots.curves"),
-    *("minidl.plots.graph", "minidl.plots.lines", "minidl.plots.race", "minidl.plots.scaling", "minidl.plots.style"),
-    *("minidl.plots.timeline", "minidl.plots.treemap", "minidl.plots.valley"),
+    *("minidl.plots.graph", "minidl.plots.lines", "minidl.plots.plans", "minidl.plots.race", "minidl.plots.scaling"),
+    *("minidl.plots.style", "minidl.plots.timeline", "minidl.plots.treemap", "minidl.plots.valley"),
     *("minidl.mini.tensor", "minidl.mini.nn", "minidl.mini.cluster"),
     *("minidl.mini.collectives", "minidl.mini.data_parallel", "minidl.mini.model_parallel"),
     *("minidl.roofline", "minidl.functional.convolution_table", "minidl.functional.micro_batches"),
+    *("minidl.functional.added_loss", "minidl.nn.experts", "minidl.parallel.experts"),
 )
 """Where users import from: packages with `__all__`, and the modules that the docs and the lectures name."""
 

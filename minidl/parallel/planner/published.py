@@ -16,6 +16,8 @@ from minidl.parallel.planner.machine import MACHINES, Machine
 from minidl.parallel.planner.step_time import step_time
 from minidl.parallel.planner.transformer import Transformer
 
+__all__ = ["ANCHORS", "FITTED", "ROWS", "Row", "anchored", "constant", "error", "predicted", "spread"]
+
 CHUNKS = "interleaving: chunks of at most 3 a stage"
 MICRO_BATCH = "micro-batch, from a note"
 APART = "gradients of weights added in a pass of their own, as before 2022"
