@@ -681,4 +681,4 @@ table(
 # 3. PipeDream goes together with tensor parallelism, but not with a server. PipeDream and a server both change weights
 #    at several moments. Why is that one too many?
 #
-# Next: which plan is best for *your* model on *your* cluster?
+# Next: [14c. Which plan is best for my model on my cluster?](14c_the_planner.ipynb)

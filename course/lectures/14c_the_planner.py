@@ -1,9 +1,10 @@
 # %% [markdown]
 # # 14c. Which plan is best for my model on my cluster?
 #
-# *Read [11b](11b_no_bubble.ipynb) first: schedules and their bubbles; [10a](10a_dividing_a_layer.ipynb): sharded
-# layers; [13a](13a_shared_state.ipynb): sharded state; and [13b](13b_small_card.ipynb): recomputation. Reading time:
-# about 20 minutes. Figures are* published, measured, simulated, *or come from a* formula.
+# *Read [14b](14b_which_go_together.ipynb) first: meshes; [11b](11b_no_bubble.ipynb): schedules and their bubbles;
+# [10a](10a_dividing_a_layer.ipynb): sharded layers; [13a](13a_shared_state.ipynb): sharded state; and
+# [13b](13b_small_card.ipynb): recomputation. Reading time: about 21 minutes. Figures are* published, measured,
+# simulated, *or come from a* formula.
 #
 # ## The question
 #
@@ -156,8 +157,8 @@ say(f"It chooses {name_of(best.arrangement)}: {best.seconds:.1f} s, {gain:.0%} l
 
 # %% [markdown]
 # In it, `sequence=True` means slices of the positions (10a), `shard=1` shares out the optimizer's state and `shard=3`
-# all state (13a), `zb-h2` is a zero-bubble schedule (11b), and ranks along the last of `axes` are neighbours. The search
-# does not try more than 8 shards, more than 32 texts in a micro-batch, or stages of different numbers of blocks.
+# all state (13a), `zb-h2` is a zero-bubble schedule (11b), and ranks along the last of `axes` are neighbours. The
+# search does not try more than 8 shards, more than 32 texts in a micro-batch, or stages of different numbers of blocks.
 
 # %% [markdown]
 # ## Is the formula true?
