@@ -357,8 +357,9 @@ say(f"The formula is off by at most {max(map(abs, apart)):.0%}, for {worst}. Byt
     "the start of the run, too. The formula counts a stage in the middle, without embedding and head.")  # fmt: skip
 
 # %% [markdown]
-# `benchmarks/planner_regret.py` simulates *all* plans on 20 drawn clusters, and prints by how much the formula's first
-# choice is slower than the plan that is fastest in simulation.
+# Ten plans are not all. `benchmarks/planner_regret.py` simulates every plan without `shard`, in the usual order of the
+# axes, on 20 drawn clusters. It prints by how much the formula's first choice is slower than the plan that is fastest in
+# simulation.
 #
 # ## What binds?
 #
@@ -427,7 +428,7 @@ explore(
     turn,
     "each point is a plan, a cross one that does not fit, the star the fastest that fits. With much network between "
     "the nodes, replicas that share out everything win. With little of it, a pipeline does: its messages are smallest. "
-    "Smaller cards push the star to the left.",
+    "Smaller cards push the star to the left. (Gbit a second: what a node sends to others.)",
     nodes=[4, 2, 8],
     Gbit_a_second=[1600, 400, 100, 25],
     GB_of_a_card=[80, 40, 160],
