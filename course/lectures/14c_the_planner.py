@@ -358,8 +358,8 @@ say(f"The formula is off by at most {max(map(abs, apart)):.0%}, for {worst}. Byt
 
 # %% [markdown]
 # Ten plans are not all. `benchmarks/planner_regret.py` simulates every plan without `shard`, in the usual order of the
-# axes, on 20 drawn clusters. It prints by how much the formula's first choice is slower than the plan that is fastest in
-# simulation.
+# axes, on 20 drawn clusters. It prints by how much the formula's first choice is slower than the plan that is fastest
+# in simulation.
 #
 # ## What binds?
 #
