@@ -190,10 +190,10 @@ def halo_exchange(comm, x, grid, size, kernel, stride, padding):
     Returns: an array of shape (N, C, (rows of its tile of y - 1) stride + K, (columns of this tile - 1) stride + K).
         Its first row is row `first` · stride - padding of the image, where `first` is this rank's first row of the
         output; likewise its first column. It is zero outside the image.
-    Messages: comm.send, recv, sendrecv, isend and irecv only. A rank sends at most one message to each of the up to
-        four ranks above, below, left and right of it, and none to others. It receives at most N C (a m + n b)
-        numbers: a rows and b columns of its patch, inside the image, belong to other rows and columns of the grid; m
-        and n are the columns and the rows of its patch, or of x if that has more.
+    Messages: comm.send, recv, sendrecv, isend and irecv only; isend and irecv are waited for. A rank sends at most one
+        message to each of the up to four ranks above, below, left and right of it, and none to others. Its patch has m
+        columns and n rows, or as many as x if x has more. Inside the image, a of its rows belong to other rows of the
+        grid, and b of its columns to other columns. It receives at most N C (a m + n b) numbers.
     Time: messages may be long, so that comm.send waits until the receiver takes them. However many ranks there are, at
         most four messages are sent one after the other on slabs, and at most eight on a grid.
 
@@ -286,8 +286,8 @@ def weight_gradient(comm, patch, w, g, H, W, stride, padding):
         shape (F,). The loss is a sum over all samples and pixels, so gradients are sums, too.
     Messages: one or two all-reduces, of F C K K + F words together. Besides, at most one message to rank i - 1 and at
         most one to rank i + 1, with the gradients of those pixels of the patch that belong to this rank: N C W words
-        for each of their rows. Columns outside the image are not sent. Messages may be long, so that comm.send waits
-        until the receiver takes them. Other communication is not allowed.
+        for each of their rows. Columns outside the image are not sent. isend and irecv are waited for. Messages may be
+        long, so that comm.send waits until the receiver takes them. Other communication is not allowed.
 
     Example: on one rank, gx is patch_gradient(patch, w, g, stride) without the padding, gw is weights_gradient(patch,
         g, K, stride), and gb is g.sum(axis=(0, 2, 3)).
@@ -397,8 +397,8 @@ check.stationary_x(
 # ## 5. In a few sentences (2 points, graded by hand)
 # A network for images has two layers with a kernel of 3 x 3, stride 1 and padding 1, and as many filters as channels.
 # The first has 64 channels and images of 224 x 224 pixels, the last 512 channels and images of 7 x 7. Four ranks share
-# each sample. Which of the three divisions do you choose for which layer, forward and backward counted, with one sample
-# and with 32 samples? Why does a kernel of 1 x 1 change the comparison?
+# each sample. Which of the three divisions sends the fewest bytes in which layer, forward and backward together, with
+# one sample and with 32 samples? Why does a kernel of 1 x 1 change the comparison?
 
 # %% [markdown] manual="which_division" points=2
 # The halo of slabs grows with the width of the image and the channels, and the other two divisions with all pixels. On

@@ -94,9 +94,9 @@ say(f"The first block alone keeps two maps (what the convolution returns, and ta
 #
 # ## Which pixels does a rank need?
 #
-# Cut the $H$ rows of the image into $p$ *slabs*, and let each rank compute the same slab of the output. Row $i$ of the
-# output of a convolution with $K$ rows of weights, a stride and padding reads the $K$ rows of the image from $i \cdot
-# \text{stride} - \text{padding}$ on. Count rows in the *whole* image, then this is true on every rank:
+# Cut the $H$ rows of the image into $p$ *slabs*, the rows of the output likewise, and give each rank one slab of both.
+# Row $i$ of the output of a convolution with $K$ rows of weights, a stride and padding reads the $K$ rows of the image
+# from $i \cdot \text{stride} - \text{padding}$ on. Count rows in the *whole* image, then this is true on every rank:
 
 
 # %%
@@ -106,11 +106,11 @@ def rows_read(first, last, K, stride, padding):
 
 
 def rows_missing(size, p, rank, K, stride, padding):
-    """How many of them a rank with a p-th of the rows lacks, above and below its own; padding lies outside."""
+    """How many rows that its slab of the output reads are above and below the rank's slab of the image."""
     outputs = (size + 2 * padding - K) // stride + 1
-    own, mine = (np.array_split(np.arange(rows), p)[rank] for rows in (size, outputs))
-    low, high = rows_read(mine[0], mine[-1], K, stride, padding)
-    return max(own[0] - max(low, 0), 0), max(min(high, size - 1) - own[-1], 0)
+    own, output = (np.array_split(np.arange(rows), p)[rank] for rows in (size, outputs))
+    low, high = rows_read(output[0], output[-1], K, stride, padding)
+    return max(own[0] - max(low, 0), 0), max(min(high, size - 1) - own[-1], 0)  # padding is outside the image
 
 
 # %% [markdown]
@@ -155,7 +155,7 @@ table(["kernel", "stride", "rows from above", "from below", "K - stride", "numbe
       "in the messages of minidl's convolution")  # fmt: skip
 share = sum(rows_missing(SIDE, 8, 3, 3, 1, 1)) / 64
 say(f"In the question above the halo has 2 rows, **{share:.1%}** of 64 (your guess: "
-    f"{guess_share.against(round(100 * share, 1))}).")  # fmt: skip
+    f"{guess_share.against(100 * share)}).")  # fmt: skip
 
 # %% [markdown]
 # With stride 1, odd $K$ and padding $\lfloor K/2 \rfloor$, a slab with two neighbours lacks $\lfloor K/2 \rfloor$ rows
@@ -163,22 +163,21 @@ say(f"In the question above the halo has 2 rows, **{share:.1%}** of 64 (your gue
 #
 # $$2 \lfloor K/2 \rfloor\, W\, C\, N \text{ numbers,}$$
 #
-# for $N$ samples of $W$ columns and $C$ channels. With a larger stride that divides the slabs, an
-# output of $H / \text{stride}$ rows and padding of at most $K - \text{stride}$ rows, it is $K - \text{stride}$ rows in
-# all. Without padding, windows that do not overlap need none. A 1 x 1 convolution has no halo. The first and the last
-# slab have one neighbour only; on their outer side lies the padding. (In all other cases, count as `rows_missing`
-# does.)
+# for $N$ samples of $W$ columns and $C$ channels. With a larger stride it is $K - \text{stride}$ rows in all, if the
+# stride divides the rows of a slab, the output has $H / \text{stride}$ rows, and the padding at most $K -
+# \text{stride}$. A 1 x 1 convolution has no halo. The first and the last slab have one neighbour only; on their outer
+# side lies the padding. (Otherwise, count as `rows_missing` does.)
 #
 # ## Build: a convolution over slabs
 #
-# Stride 1, odd $K$, padding $h = \lfloor K/2 \rfloor$, in a few lines. In forward, each rank sends its border rows. The
-# backward of a message is a message the other way: if rank 1 has computed with a row of rank 0, then rank 1 has a term
-# of that row's gradient, and rank 0 must add it.
+# Stride 1, odd $K$, padding $h = \lfloor K/2 \rfloor$. In forward, each rank sends its border rows. The backward of a
+# message is a message the other way: if rank 1 has computed with a row of rank 0, then rank 1 has a term of that row's
+# gradient, and rank 0 must add it.
 
 
 # %%
 def neighbours(comm, h):
-    """(rank, our rows that it needs, its rows that we need) of a slab with h rows put above it and below it."""
+    """For each neighbour: its rank, our rows that it needs, and where its rows go; h rows lie above and below ours."""
     above = comm.rank - 1, slice(h, 2 * h), slice(0, h)
     below = comm.rank + 1, slice(-2 * h, -h), slice(-h, None)
     return [each for each in (above, below) if 0 <= each[0] < comm.size]
@@ -187,19 +186,21 @@ def neighbours(comm, h):
 def with_halo(comm, x, h):
     """The slab x (n, c, rows, w), and the h rows above and below it: the neighbours', zeros at the image's border."""
     slab = np.pad(x, [(0, 0), (0, 0), (h, h), (0, 0)])
-    for rank, own, _ in neighbours(comm, h):
-        comm.isend(slab[:, :, own], rank)
+    sends = [comm.isend(slab[:, :, own], rank) for rank, own, _ in neighbours(comm, h)]
     for rank, _, halo in neighbours(comm, h):
-        slab[:, :, halo] = comm.irecv(rank).wait()
+        slab[:, :, halo] = comm.recv(rank)
+    for send in sends:
+        send.wait()
     return slab
 
 
 def halo_returned(comm, gradient, h):
     """The gradient of x from that of the slab: the halo's goes back to its owners, who add it."""
-    for rank, _, halo in neighbours(comm, h):
-        comm.isend(gradient[:, :, halo], rank)
+    sends = [comm.isend(gradient[:, :, halo], rank) for rank, _, halo in neighbours(comm, h)]
     for rank, own, _ in neighbours(comm, h):
-        gradient[:, :, own] += comm.irecv(rank).wait()
+        gradient[:, :, own] += comm.recv(rank)
+    for send in sends:
+        send.wait()
     return gradient[:, :, h:-h]
 
 
@@ -259,8 +260,8 @@ table(["", "ranks", *(f"{name} off by" for name in NAMES)],
 
 # %% [markdown]
 # The differences are rounding. `minidl.parallel.spatial.SpatialConv2d` does the same for any stride, padding and
-# dilation, and refuses a kernel that reaches beyond the neighbours. It also divides rows *and* columns, as in the last
-# row of the table; we come to that.
+# dilation, and refuses a kernel that reaches beyond the neighbours. It also divides rows *and* columns (last row of the
+# table); we come to that.
 #
 # ## Break it
 #
@@ -295,8 +296,8 @@ see(
          for name in ("padding at inner borders", "halo not returned")],
         source="simulated",
     ),
-    "four slabs begin at rows 0, 7, 13 and 19. Both mistakes are wrong in two rows on either side of each cut, and "
-    "nowhere else. If only the return of the halo is missing, the output is right.",
+    "four slabs begin at rows 0, 7, 13 and 19. With either mistake, two rows on either side of each cut are wrong, and "
+    "no others. If only the return of the halo is missing, the output is right.",
 )  # fmt: skip
 table(["", *(f"{name} off by" for name in NAMES)],
       [[name, *(f"{error.max():.1g}" for error in each)] for name, each in off.items()],
@@ -313,10 +314,10 @@ table(["", *(f"{name} off by" for name in NAMES)],
 #
 # What do the other layers need? *Pooling* has windows, too, and needs a halo where they reach across a cut. Here 4 x 4
 # windows with stride 4 never do. Tanh looks at single pixels. *Batch norm* needs the mean and variance over the pixels
-# of *all* ranks, so they all-reduce two sums for each channel (as it was synchronised in
-# [05a](05a_data_parallelism.ipynb)). The linear layer reads the whole map. It is small by then, so it is
-# *gathered*, and from there on all ranks compute the same. `parallel.Hybrid(spatial=...)` replaces the layers of a
-# model like this. Each rank reads its part of every sample, never a whole one.
+# of *all* ranks, so it is synchronised as in [05a](05a_data_parallelism.ipynb): an all-gather in forward, an all-reduce
+# in backward. The linear layer reads the whole map, which is small by then: all ranks *gather* it, and from there on
+# compute the same. `parallel.Hybrid(spatial=...)` replaces the layers of a model like this. Each rank reads its part of
+# every sample, never a whole one.
 
 # %%
 eight = {"8 slabs": parallel.Hybrid(dp=1, spatial=8), "2 x 4 tiles": parallel.Hybrid(dp=1, spatial=(2, 4))}
@@ -340,26 +341,33 @@ say(f"An eighth of the activations would be {eighth:.3f} MB. A slab keeps {slab 
 
 
 # %%
-def twice(model):
-    return lambda: model().double()
+def weather_in_float64():
+    return weather().double()
 
 
 double = data.Splits(*(data.Dataset(each.x.astype(np.float64), each.y) for each in (FIELDS.train, FIELDS.test)))
-whole = parallel.train(job(twice(weather), double), parallel.Serial(), 1, FREE)
-runs = {name: parallel.train(job(twice(weather), double), strategy, 8, FREE) for name, strategy in eight.items()}
+whole = parallel.train(job(weather_in_float64, double), parallel.Serial(), 1, FREE)
+runs = {name: parallel.train(job(weather_in_float64, double), strategy, 8, FREE) for name, strategy in eight.items()}
 
 # %% source_hidden=true
 TRAINED, EVALUATED = len(FIELDS.train), len(FIELDS.test)
 rows = []
 for name, run in runs.items():
     off = max(np.abs(run.checkpoint.model[key] - value).max() for key, value in whole.checkpoint.model.items())
-    ledger = max(run.trace.ledger("spatial"), key=lambda each: each["isend"].nbytes)
-    rows.append([name, f"{off:.0e}", *(f"{ledger[kind].nbytes:,}" for kind in ("isend", "all_reduce", "all_gather"))])
+    rank, ledger = max(enumerate(run.trace.ledger("spatial")), key=lambda each: each[1]["isend"].nbytes)
+    gathered = sum(  # in steps and tests; before the first, the ranks list their weights
+        event.nbytes
+        for event in run.trace.events
+        if (event.rank, event.kind, event.operation) == (rank, "send", "all_gather") and event.label
+    )
+    counted = ledger["isend"].nbytes, ledger["all_reduce"].nbytes, gathered
+    rows.append([name, f"{off:.0e}", *(f"{nbytes:,}" for nbytes in counted)])
 halo = 8 * sum(spatial.halo_words(3, side, channels, passes * TRAINED + EVALUATED)
                for side, channels, passes in ((512, 1, 1), (128, 8, 2), (32, 8, 2)))  # fmt: skip
-table(["", "weights off by", "halos (bytes)", "sums (bytes)", "gathering (bytes)"], rows,
+table(["", "weights off by", "halos (bytes)", "all-reduces (bytes)", "all-gathers (bytes)"], rows,
       f"sent by the rank that sends most, {TRAINED} steps with a field each, and a test with {EVALUATED}, in float64; "
-      f"halos of an interior slab by formula: {halo:,} bytes; sums: batch norm's, and weight gradients")  # fmt: skip
+      f"halos of an interior slab by formula: {halo:,} bytes; all-reduces: batch norm's, weight gradients; "
+      "all-gathers: batch norm's, the last maps")  # fmt: skip
 
 # %% [markdown]
 # The formula counts forward's halos, and in backward those of each layer's gradient, except the first layer's: nobody
@@ -372,6 +380,10 @@ table(["", "weights off by", "halos (bytes)", "sums (bytes)", "gathering (bytes)
 # travel first. Then the columns travel, *together with the rows that have just arrived*. The corner comes in two
 # phases, and no rank talks to more than four others. In backward the columns return first, then the rows.
 
+# %%
+guess_tile = guess("8 slabs of 512 x 512 pixels, K = 3: an interior one receives 1,024 numbers a channel. In a grid of "
+                   "2 x 4 tiles, how many does the rank with most neighbours receive?", unit="numbers")  # fmt: skip
+
 
 # %%
 def numbers(size, grid, K, channels):
@@ -383,10 +395,6 @@ def numbers(size, grid, K, channels):
     return channels * (of_rows + of_columns)
 
 
-# %%
-guess_tile = guess("8 slabs of 512 x 512 pixels, K = 3: an interior one receives 1,024 numbers a channel. In a grid of "
-                   "2 x 4 tiles, how many does the rank with most neighbours receive?", unit="numbers")  # fmt: skip
-
 # %% source_hidden=true
 GRIDS = ((8, 1), (4, 2), (2, 4))
 counted = [max(received(nn.Conv2d(1, 1, 3, padding=1).double(), grid, (SIDE, SIDE), 1, 1)) for grid in GRIDS]
@@ -397,8 +405,8 @@ table(["grid", "numbers, formula", "numbers, counted"],
       f"{guess_tile.against(numbers(SIDE, (2, 4), 3, 1))}")  # fmt: skip
 
 # %% [markdown]
-# In a grid of 2 x 4, a rank has one neighbour above or below, and at most two at its sides: 128 numbers, and twice 256
-# and a corner. Turn it yourself:
+# In a grid of 2 x 4, a rank has one neighbour above or below, and at most two at its sides: 128 numbers, and twice 257
+# (256 and a corner). Turn it yourself:
 
 
 # %% source_hidden=true
@@ -412,7 +420,8 @@ def turn(axes, ranks, by, size, kernel, channels):
     (r, c), h = grid_for(ranks, by), kernel // 2
     own = channels * size**2 // ranks
     if size // max(r, c) < max(h, 1):
-        h, words = 0, f"{r} x {c} ranks\n\nnot possible:\nwindows would reach\nbeyond a neighbour"
+        why = "more slabs than rows" if size < max(r, c) else "windows would reach\nbeyond a neighbour"
+        h, words = 0, f"{r} x {c} ranks\n\nnot possible:\n{why}"
     else:
         halo = numbers(size, (r, c), kernel, channels)
         words = f"{r} x {c} ranks\n\nown:\n{own:,} numbers\n\nhalo:\n{halo:,} numbers\n= {halo / own:.1%} of own"
@@ -423,7 +432,7 @@ explore(
     turn,
     "blue: what one rank has; vermilion: rows that it receives first; orange: columns that it receives then, with the "
     "corners (thin halos are drawn wider than they are). More ranks make slabs thinner, but not an interior slab's "
-    "halo smaller. The halo and what a rank has both grow with the channels. A kernel of 1 pixel has no halo.",
+    "halo smaller. The halo and what a rank has both grow with the channels.",
     ranks=[16, 2, 4, 8, 32, 64],
     by=["slabs", "tiles"],
     size=[512, 32, 64, 128, 256, 1024],
@@ -461,7 +470,7 @@ see(
         [lines.Panel([*(lines.Line(name, RANKS, [numbers(SIDE, grid_for(p, name), 3, 8) for p in RANKS], "both")
                         for name in ("slabs", "tiles")),
                       lines.Line("own numbers", RANKS, [8 * SIDE**2 // p for p in RANKS])],
-                     "ranks", "numbers a rank", "halo of 512 x 512 pixels", log="xy"),
+                     "ranks", "numbers a rank", f"halo: {SIDE} x {SIDE} pixels, 8 channels", log="xy"),
          lines.Panel([line for tone, name in enumerate(("slabs", "tiles"))
                       for line in (lines.Line(name, SIZES, [microseconds(size, name) for size in SIZES], tone=tone),
                                    lines.Line("simulated", SIZES[:5], [simulated(size, name) for size in SIZES[:5]],
@@ -469,13 +478,13 @@ see(
                      "pixels a side", "halo exchange (µs)", "16 ranks, 10gbe", log="xy")],
         source=("formula", "simulated"),
     ),
-    "left: the halo of slabs stays the same. That of tiles falls from 8 ranks on, more slowly than the number of own "
-    "ones; in a grid of 2 x 2 every tile is a corner and has only two neighbours. Right: "
-    "tiles send fewer numbers, but more messages, so slabs are faster for small images and tiles for large ones.",
+    "left: the halo of slabs stays the same. That of tiles falls from 8 ranks on, more slowly than a rank's own "
+    "numbers; in a grid of 2 x 2 every tile is a corner and has only two neighbours. Right: tiles send fewer numbers, "
+    "but more messages, so slabs are faster for small images and tiles for large ones.",
 )  # fmt: skip
 cross = next(size for size in range(16, 4097, 16) if microseconds(size, "tiles") < microseconds(size, "slabs"))
 say(f"With this network (a message takes {1e6 * NET.alpha:g} µs, a byte {1e9 * NET.beta:g} ns), 16 ranks and 8 "
-    f"channels, tiles are faster from about {cross} pixels a side on.")  # fmt: skip
+    f"channels, tiles are faster from about {cross:,} pixels a side on, by the formula.")  # fmt: skip
 
 # %% [markdown]
 # ## Hide the halo
@@ -516,13 +525,13 @@ see(
     "at the end. In the middle, they only compute (blue): messages that nobody waits for have no bar. Below, messages "
     "take longer than the interior, and every rank waits for them.",
 )  # fmt: skip
-say(f"Exchange, then compute: {1e3 * waiting.seconds:.2f} ms. With the halo hidden: {1e3 * hiding.seconds:.2f} ms. If "
-    f"messages took no time: {1e3 * free.seconds:.2f} ms. With the slow messages: {1e3 * slow.seconds:.2f} ms "
+say(f"A rank computes {NODE.flops_per_s / 1e9:.0f} Gflop/s. A message takes {1e6 * FAST.alpha:.0f} µs and "
+    f"{1e9 * FAST.beta:.0f} ns a byte. If messages took no time, the step would take {1e3 * free.seconds:.2f} ms "
     "(simulated).")  # fmt: skip
 
 # %% [markdown]
-# The halo is hidden as long as it takes no longer than the interior, and its gradient as long as it takes no longer
-# than that of the weights. With many ranks the interior shrinks, and the halo of a slab does not.
+# The halo is hidden as long as it takes no longer than the interior, and its gradient no longer than that of the
+# weights. With many ranks the interior shrinks, and the halo of a slab does not.
 #
 # ## What the papers report
 #
@@ -548,12 +557,13 @@ say(f"Exchange, then compute: {1e3 * waiting.seconds:.2f} ms. With the halo hidd
 #
 # **Three questions to argue about**
 #
-# 1. Two 3 x 3 convolutions follow each other. A rank could fetch two rows from each neighbour at once, and no more
-#    before the second. What does it save, and what does it compute that it did not before?
+# 1. Two 3 x 3 convolutions follow each other. A rank could fetch two rows from each neighbour before the first, and
+#    none before the second. What does it save, and what does it compute that it did not before?
 # 2. You have 8 nodes and 8 fields that each fit a node. Samples or pixels: what decides?
-# 3. A rank of a grid of 3 x 3 is slow. Whom does it delay in the first layer, in the second, in the fifth?
+# 3. The rank at a corner of a grid of 5 x 5 is slow. Whom does it delay in the first layer, in the second, in the
+#    fifth?
 #
-# The last maps of a ResNet-50 have 7 x 7 pixels and up to 2,048 channels. Eight slabs are too many for seven rows, and
-# of the tiles of 2 x 4 ranks nearly every pixel is a border. What else is there to divide?
+# The last maps of a ResNet-50 have 7 x 7 pixels and up to 2,048 channels. Eight slabs are too many for seven rows. What
+# else is there to divide?
 #
 # Next: [12b. Which way to cut which layer?](12b_channels_and_filters.ipynb)

@@ -7,8 +7,7 @@
 # ## The question
 #
 # In 12a the machines divided the pixels of an image. How does that go in the layers of ResNet-50, from the first to the
-# last? Each of its four *stages* (`layer1` to `layer4`) has convolutions of 3 x 3 pixels, and seven machines take slabs
-# of rows:
+# last? Each of its four *stages* (`layer1` to `layer4`) has 3 x 3 convolutions, and seven machines take slabs of rows:
 
 # %%
 from course.interaction import bar, explore, guess, warm_up
@@ -62,31 +61,30 @@ table(
 )
 
 # %% [markdown]
-# In the last stage each machine has one row and must receive two: the halo is twice its own. An eighth machine would
-# have nothing to do. And each machine keeps *all* weights, of which the last stage has most. But there are many
-# channels now. Can they be divided instead?
+# In the last stage each machine has one row and must receive two. An eighth machine would have nothing to do. And each
+# machine keeps *all* weights, of which the last stage has most. But there are many channels now. Can they be divided
+# instead?
 #
 # ## Channels and filters
 #
 # A convolution reads $C$ channels and has $F$ *filters*; each filter makes one channel of $y$. Filter $f$ has a small
-# kernel $w_{fc}$ for each channel $c$, and all of them are added up:
+# kernel $w_{fc}$ for each channel $c$, which slides over it ($*$), and the results are added up:
 #
 # $$y_f = \sum_{c=1}^{C} w_{fc} * x_c.$$
 #
 # This is a matrix product of 10a, in which each number of the matrix is a kernel. So $w$ can be divided by filters (its
-# rows), by channels (its columns), or into blocks of both. Let $p = p_C\,p_F$ machines form $p_C$ groups of channels
-# and $p_F$ groups of filters; each machine holds one block of $w$, for good. Each begins with $1/p$ of the channels of
-# $x$ and shall end with $1/p$ of the channels of $y$. Then the next layer can begin at once, and between
-# layers nothing is stored twice.
+# rows), by channels (its columns), or into blocks of both. Divide the channels into $p_C$ groups and the filters into
+# $p_F$, for $p = p_C\,p_F$ machines: each keeps one block of $w$. Each begins with $1/p$ of the channels of $x$ and
+# shall end with $1/p$ of the channels of $y$, so that the next layer can begin at once.
 #
 # - **Stationary $x$** ($p_C = p$): a machine uses the channels that it has, for all filters. It gets a summand of
 #   *every* output. A reduce-scatter of $y$ adds them up and leaves each machine its share.
 # - **Stationary $y$** ($p_F = p$): an all-gather of $x$ gives each machine all channels. It computes its own filters,
 #   and they stay.
-# - **Stationary $w$** (in between): an all-gather of $x$ within a group of $p_F$ machines, then a reduce-scatter of $y$
-#   within a group of $p_C$.
+# - **Stationary $w$** (in between): an all-gather of $x$ among the $p_F$ machines with the same channels, then a
+#   reduce-scatter of $y$ among the $p_C$ with the same filters.
 #
-# The weights stay where they are in all three. The names say what else stays: $x$, $y$, or nothing.
+# In all three the weights stay; the names say what else does: $x$, $y$, or nothing.
 
 # %%
 guess_way = guess("4 machines, as many filters as channels: which way sends the fewest numbers?",
@@ -114,7 +112,7 @@ def turn(axes, stationary, filters):
 
 explore(
     turn,
-    "128 channels, four machines, a number and a colour for each. A machine multiplies its block of w by the channels "
+    "128 channels; each of four machines has a number and a colour. It multiplies its block of w by the channels "
     "above it. Where these have other colours, it must gather them first. What it computes belongs to the filters at "
     "the right of its block. Where these have other colours, a reduce-scatter brings the terms there. With four times "
     "as many filters as channels, stationary y sends least; with a quarter as many, stationary x.",
@@ -132,11 +130,11 @@ say(f"Your guess: {guess_way.against(min(sent, key=sent.get))}.")
 # For each pixel a machine sends $\frac{C}{p}(p_F - 1)$ numbers of $x$ and $\frac{F}{p}(p_C - 1)$ of $y$. If $F =
 # C$, two small groups together send less than one large one, as the square grids of [10c](10c_grids.ipynb) do.
 #
-# ## Build: forward and both backwards
+# ## Build: forward and both gradients
 #
-# Backward needs nothing new. The gradient of an all-gather is a reduce-scatter, and the other way round. The gradient
-# of $w$ needs the channels of $x$ and the gradients of $y$ that meet in the machine's own block, and it has just
-# gathered both. One function does all three:
+# The gradient of an all-gather is a reduce-scatter, and the other way round. The gradient of $w$ needs the channels of
+# $x$ and the gradients of $y$ that meet in the machine's own block, and it has just gathered both. One function
+# serves all three ways:
 
 
 # %%
@@ -161,7 +159,7 @@ def divided(comm, groups, x, w, g):
 
 
 def block(w, rank, p, groups):
-    """A machine's block of w: every (p / groups)-th share of the filters, so that its y is share `rank` of p."""
+    """A machine's block of w: the filters whose y ends on it or on the machines with which it reduce-scatters."""
     i, j = divmod(rank, p // groups)
     filters = np.concatenate(np.split(w, p)[j :: p // groups])
     return np.split(filters, groups, axis=1)[i]
@@ -228,8 +226,8 @@ for name, groups in WAYS.items():
     rows.append([name, *collectives(theirs), f"{off:.0e}", f"{apart:.0e}", counted])
 table(["stationary", "forward", "backward", "ours off one machine's", "GridConv2d off ours",
        "numbers sent: ours, GridConv2d (formula)"], rows,
-      "8 channels, 16 filters, 4 machines, float64; calls of GridConv2d; simulated; sent in both directions "
-      "together")  # fmt: skip
+      "8 channels, 16 filters, 4 machines, float64; calls of GridConv2d; simulated; sent by machine 0 in forward and "
+      "backward together")  # fmt: skip
 
 # %% [markdown]
 # `tensor.GridConv2d` is minidl's layer of this kind, for any stride, dilation and bias. A batch norm that follows
@@ -263,7 +261,7 @@ counts = {}
 for groups in (4, 1):
     extra = np.concatenate(launched(biased, groups, nodes=8).results, axis=1) - whole[0]
     counts[groups] = extra / bias[:, None, None]
-say("; ".join(f"p_C = {groups}: y contains the bias {count.min():.6f} to {count.max():.6f} times"
+say("; ".join(f"p_C = {groups}: y contains the bias {' or '.join(f'{n:g}' for n in np.unique(count.round(6)))} times"
               for groups, count in counts.items())
     + f". Your guess: {guess_bias.against(round(counts[4].mean(), 6))}.")  # fmt: skip
 
@@ -274,17 +272,13 @@ say("; ".join(f"p_C = {groups}: y contains the bias {count.min():.6f} to {count.
 #
 # ## Who sums the gradients of the weights?
 #
-# So far $g = p_C\,p_F$ machines share one $w$. Call them a *group*. Within it nobody has the same weights, and no
-# gradient of weights is sent. Now let $q$ such groups have different samples, $P = q g$ machines in all. The $q$
+# So far $g = p_C\,p_F$ machines share one $w$: together they are one *replica*. No two of them have the same weights,
+# and no gradient of weights is sent. Now let $q$ replicas have different samples, $P = q g$ machines in all. The $q$
 # machines with the same block add up its gradient: a small all-reduce among $q$ machines, $g$ of them at the same time.
-# This is a *segmented all-reduce*. By rings, each machine sends
-#
-# $$2\,\frac{q - 1}{q}\cdot\frac{|w|}{g} \quad\text{numbers, instead of}\quad 2\,\frac{P - 1}{P}\,|w|$$
-#
-# in data parallelism, where $|w|$ is the number of weights.
+# This is a *segmented all-reduce*. Data parallelism is the case $g = 1$.
 
 # %%
-guess_segmented = guess("64 machines in groups of g = 16: how many times fewer numbers than with g = 1?", unit="times")
+guess_segmented = guess("64 machines: how many times fewer numbers does each send if g = 16, not 1?", unit="times")
 
 
 # %%
@@ -292,6 +286,11 @@ def segmented(comm, g, weights):
     mesh = comm.mesh((comm.size // g, g), ("samples", "shards"))
     mesh["samples"].all_reduce(cluster.Phantom(8 * weights // g), algorithm="ring")  # a message without contents
 
+
+# %% [markdown]
+# By rings, with $|w|$ weights, each machine sends
+#
+# $$2\,\frac{q - 1}{q}\cdot\frac{|w|}{g} \quad\text{numbers, instead of}\quad 2\,\frac{P - 1}{P}\,|w|:$$
 
 # %% source_hidden=true
 weights, rows, P = shapes(1)[STAGES[-1]].weights, [], 64
@@ -306,12 +305,12 @@ table(["machines g that share the weights", "replicas q", "weights on each", "nu
       f"{guess_segmented.against(sums[1] / sums[16])}")  # fmt: skip
 
 # %% [markdown]
-# About $g$ times fewer, and still fewer than that when few replicas are left.
+# At least $g$ times fewer, and more than that when few replicas are left.
 #
 # ## Pixels or channels?
 #
-# Rows send halos, and an all-reduce of all weights. Channels and filters send whole activations, and nothing of the
-# weights. The number of images decides, too: it multiplies halos and activations, but not weights.
+# By rows, machines send halos, and all-reduce the gradients of all weights. By channels and filters they send whole
+# activations, and nothing of the weights. The number of images multiplies halos and activations, but not weights.
 
 # %%
 guess_pixels = guess("4 machines share 32 images. In how many of the four layers do channels and filters send fewer "
@@ -335,21 +334,22 @@ table(["layer", "1 image: rows, halo + weights", "1 image: 2 x 2 blocks", "32 im
 
 # %% [markdown]
 # Early layers have many pixels and few weights: divide pixels. Late layers have few pixels and many weights: divide
-# channels and filters. No single division is right for all layers.
+# channels and filters. No single division is right for all layers. (With 32 images, samples beat rows: no halo.)
 #
 # ## The fastest division of every layer
 #
 # In general a layer's machines form a grid: samples x rows x columns x channels x filters. Numbers sent are not yet
 # seconds, so `parallel.convolution_grids` is a model of time. For a layer on a grid it adds up
 #
-# - arithmetic: three products of the largest share at the machine's speed, or the time to read and write their numbers;
+# - arithmetic: $y$ and both gradients, for the largest share, at the machine's speed or at its memory's, whichever
+#   takes longer;
 # - the halos, the all-gathers and reduce-scatters, the segmented all-reduce: a latency for each message, and bytes over
 #   the link;
 # - an *exchange* between two layers that are divided differently: everybody sends its share again.
 #
 # Nothing overlaps in this model, and memory is not limited. It tries *all* grids of every layer and finds the
-# combination that takes least, as a shortest path through the layers. The constants are those of data sheets: nodes of
-# four GPUs (V100).
+# combination that takes least, as a shortest path through the layers. The speeds are data sheets', for nodes of four
+# GPUs (V100). Here it divides the convolutions of ResNet-50:
 
 # %%
 guess_stage = guess("256 images on 1,024 GPUs: in which stage are the first layers whose channels or filters the "
@@ -364,7 +364,7 @@ LINKS = {
 
 
 @cache
-def fastest(machines, images, links="as stated", kind="any", width=1, most_samples=1024, skip=""):
+def fastest(machines, images, links="as stated", kind="any", width=1, most_samples=1024, skip="fc"):
     """The fastest grids out of all, or out of those that divide only the dimensions of a kind."""
 
     def allowed(grid):
@@ -388,10 +388,10 @@ for chosen in bar(SHOWN, "choosing grids"):
 explore(
     grids_picture,
     "each bar is a layer, from the first to the last. The height of a colour says how many ways that dimension is "
-    "divided (on this axis, heights that are added multiply the ways). The more images there are for a machine, the "
+    "divided (heights that are added multiply). The more images there are for a machine, the "
     "more layers divide samples alone. With the links as stated, or slower ones between nodes, pixels are divided in "
-    "the first layers or nowhere, and channels and filters in the last ones. If one node had all GPUs, pixels would "
-    "be divided nowhere.",
+    "the first layers or nowhere, and channels and filters in the last ones or nowhere. If one node had all GPUs, "
+    "pixels would be divided nowhere.",
     machines=[1024, 256, 64],
     images=[256, 1024],
     links=list(LINKS),
@@ -403,38 +403,43 @@ explore(
 )
 first = next((int(name[5]) for name, grid in fastest(1024, 256).grids.items()
               if grid.channels * grid.filters > 1 and name.startswith("layer")), "none")  # fmt: skip
-say(f"Your guess: {guess_stage.against(first)}.")
+near, far = GPUS.near, GPUS.far
+say(f"Your guess: {guess_stage.against(first)}. Constants: {GPUS.rank.flops_per_s / 1e12:.1f} Tflop/s, "
+    f"{GPUS.rank.bytes_per_s / 1e9:.0f} GB/s of memory; {GPUS.per_node} GPUs in a node, with {1e6 * near.alpha:.1f} µs "
+    f"a message and {1 / near.beta / 1e9:.0f} GB/s; between nodes {1e6 * far.alpha:.0f} µs and "
+    f"{1 / far.beta / 1e9:.0f} GB/s, shared by the node.")  # fmt: skip
 
 # %% [markdown]
-# Is the mixture worth it? With 256 images, data parallelism ends at 256 machines. What do four times as many gain?
+# With 256 images, data parallelism ends at 256 machines. What do four times as many gain?
 
 # %% source_hidden=true
-rows, alone = [], fastest(256, 256, kind="samples", skip="fc").seconds
+rows, alone = [], fastest(256, 256, kind="samples").seconds
 for machines, kind in ((256, "samples"), (256, "any"), (1024, "samples and pixels"), (1024, "samples and blocks"),
                        (1024, "any")):  # fmt: skip
-    seconds = fastest(machines, 256, kind=kind, skip="fc").seconds
+    seconds = fastest(machines, 256, kind=kind).seconds
     rows.append([machines, kind, f"{1e3 * seconds:.2f}", f"{alone / seconds:.2f}"])
 table(["machines", "what may be divided", "a step (ms)", "times as fast as the first row"], rows,
       "the convolutions of ResNet-50, 256 images; blocks: of channels and filters; formula")  # fmt: skip
 
 # %% [markdown]
-# Here blocks gain most of what there is to gain. They also divide the weights, and nothing hides an all-reduce in this
-# model. Pixels divide the arithmetic, but each machine still sums all weights.
+# Blocks gain most here: they also divide the weights, and nothing hides an all-reduce in this model. Pixels divide the
+# arithmetic, but each machine still sums all weights.
 #
 # ## What the papers report
 #
 # Dryden et al. (2019), *Channel and Filter Parallelism for Large-Scale CNN Training* (SC'19), introduced the three
 # stationary algorithms and the segmented all-reduce. Their abstract reports up to 4.1 times shorter training of
-# residual networks, and 4 times less overhead of all-reduces. Dryden's lecture at ETH Zurich (*Parallelism in Training
-# Deep Neural Networks*) has the times of three networks; WRN-50-$k$ is a ResNet-50 whose inner convolutions are $k$
-# times as wide. Here they stand beside our model, which is given at most 256 shares of samples:
+# residual networks, and a quarter of the overhead of all-reduces. Dryden's lecture at ETH Zurich (*Parallelism in
+# Training Deep Neural Networks*) has the times of three networks (only the last factor is also in the abstract; we
+# could not check the others). WRN-50-$k$ is a ResNet-50 whose inner convolutions are $k$ times as wide. Our model is
+# given at most 256 shares of samples:
 
 # %% source_hidden=true
 rows = []
 for network, width, images, ways, before, after in (("ResNet-50", 1, 8192, 4, 34.1, 19.9),
                                                     ("WRN-50-2", 2, 4096, 8, 106.9, 45.5),
                                                     ("WRN-50-4", 4, 2048, 8, 432.3, 105.0)):  # fmt: skip
-    settings = {"images": images, "width": width, "most_samples": 256}
+    settings = {"images": images, "width": width, "most_samples": 256, "skip": ""}
     alone = fastest(256, kind="samples", **settings).seconds
     blocks, anything = (alone / fastest(256 * ways, kind=kind, **settings).seconds
                         for kind in ("samples and blocks", "any"))  # fmt: skip
@@ -445,31 +450,27 @@ table(
     [
         "network",
         "weights",
-        "images",
+        "images in a minibatch",
         "times as many GPUs",
         "lecture: time",
         "lecture: times as fast",
         "model: without pixels",
-        "model: any grid",
+        "model: with pixels",
     ],
     rows,
-    "weights of convolutions and the linear layer; lecture: published; last two columns: formula",
+    "weights of convolutions and the linear layer; last two columns: formula, times as fast as 256 machines by samples",
 )
-near, far = GPUS.near, GPUS.far
-say(f"Constants of the model: {GPUS.rank.flops_per_s / 1e12:.1f} Tflop/s, {GPUS.rank.bytes_per_s / 1e9:.0f} GB/s "
-    f"of memory; {GPUS.per_node} GPUs in a node, with {1e6 * near.alpha:.1f} µs and {1 / near.beta / 1e9:.0f} GB/s; "
-    f"between nodes {1e6 * far.alpha:.0f} µs and {1 / far.beta / 1e9:.0f} GB/s, shared by the node.")  # fmt: skip
 
 # %% [markdown]
 # The columns do not agree, and should not be expected to. Our 256 shares are an assumption. Real GPUs do not reach the
 # data sheet's speed on small shares, and real programs hide all-reduces behind backward, so that dividing weights saves
-# less. The model compares divisions under its assumptions. It does not predict factors.
+# less. The model compares divisions; it does not predict factors.
 #
 # ## One weird trick
 #
-# AlexNet (2012) ends in three large linear layers. Krizhevsky (2014, arXiv:1404.5997) divided its convolutions by
-# samples, and its linear layers by features, as in 10a. In between, an all-gather brings everybody the features of all
-# samples. Compare this mixture of two kinds with each of them alone:
+# AlexNet (2012) ends in three large linear layers. Krizhevsky (2014), *One weird trick for parallelizing convolutional
+# neural networks* (arXiv:1404.5997), divided its convolutions by samples, and its linear layers by features, as in 10a.
+# In between, an all-gather brings everybody the features of all samples. Compare the trick with each kind alone:
 
 # %% source_hidden=true
 layers, p = shapes(1024, "AlexNet"), 8
@@ -534,14 +535,13 @@ table(["LeNet on 2 machines", "weights off one machine's", "numbers that machine
 # ## To the exercises
 #
 # [Exercises of chapter 12](../exercises/12_parallel_convolution/12_parallel_convolution.ipynb): after this page you can
-# write a convolution with stationary $x$, and count the bytes of any cut. Halos and the weights' gradient are those of
-# 12a.
+# write a convolution with stationary $x$, and count the bytes of any cut.
 #
 # **Three questions to argue about**
 #
 # 1. Four machines with as many filters as channels send least with stationary $w$. The three ways need the same memory
 #    for weights. Do they for activations?
-# 2. A convolution of 1 x 1 pixels has no halo. Why does the model still not divide all of them by pixels?
+# 2. A 1 x 1 convolution has no halo. Why does the model still not divide all of them by pixels?
 # 3. The trick divides linear layers by features. For how many images would samples be the better choice there too?
 #
 # Next: [13a. Must every machine keep a copy of everything?](13a_shared_state.ipynb)

@@ -16,8 +16,8 @@ reaches the node's speed whatever the size of the shares. Layers come one after 
 are computed, although a residual network also has shortcuts. Memory is not limited.
 
 How many times faster is a step on 4 or 8 times as many ranks? Batches, ways and times are those of Dryden's lecture
-(34.1 -> 19.9, 106.9 -> 45.5, 432.3 -> 105.0 minutes). That 256 ranks divide the samples is an assumption; `LASSEN` has
-the constants of the hardware.
+(34.1 -> 19.9, 106.9 -> 45.5, 432.3 -> 105.0 minutes); of these, the paper's abstract confirms the last factor alone.
+That 256 ranks divide the samples is an assumption; `LASSEN` has the constants of the hardware.
 
     network    batch  weights        ways  measured  model, 256 shares of samples  model, any grid
     ResNet-50  8192    25.6 million  4     1.71      2.58                          2.74

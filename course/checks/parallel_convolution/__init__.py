@@ -130,7 +130,7 @@ def halo_exchange(
         compare(exchange, slabs, halo_patches.compare_patches)
     with part(1.5, "a grid: rows, columns and corners"):
         compare(exchange, grids, halo_patches.compare_patches)
-    with part(2, "one message to each neighbour, with what it needs"):
+    with part(2, "the patch by one message to each neighbour, with what it needs"):
         compare(exchange, (*slabs, *grids), halo_patches.compare_messages, halo_patches.compare_patches)
     with part(1, "long messages and more ranks: no deadlock, and no waiting in a line"):
         compare(exchange, long, halo_patches.compare_patches, halo_patches.compare_time)
@@ -176,7 +176,7 @@ def weight_gradient(
         compare(run, cases, returned("gx"))
     with part(1, "one or two all-reduces of F C K K + F words"):
         compare(run, cases, slab_gradients.compare_sums)
-    with part(1, "one message to each neighbour, with the gradients of its pixels"):
+    with part(1, "gx by one message to each neighbour, with the gradients of its pixels"):
         compare(run, cases, slab_gradients.compare_returned, returned("gx"))
 
 
@@ -210,7 +210,7 @@ def stationary_x(
     run = cache(partial(channel_sums.channels, answer, seed=seed))
     with part(1, "this rank's channels of y, with the bias once"):
         compare(run, cases, returned("y"))
-    with part(1, "one reduce-scatter, and nothing else"):
+    with part(1, "y by one reduce-scatter, and nothing else"):
         compare(run, cases, channel_sums.compare_collectives, returned("y"))
     with part(1, "the words of one reduce-scatter of y"):
         compare(run, cases, channel_sums.compare_words)

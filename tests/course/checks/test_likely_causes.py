@@ -1,4 +1,4 @@
-"""The cause that a check of chapter 09 names is true of the answer, also where several mistakes look alike."""
+"""The cause that a check names is true of the answer, also where several mistakes look alike."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from course.checks.gradient_compression import sent_entries, sparse_rounds
+from course.checks.parallel_convolution import cut_bytes
 from course.judging import Wrong
 
 
@@ -33,3 +34,11 @@ def test_a_message_with_the_bytes_of_two_mistakes_names_both() -> None:
         sparse_rounds.compare_bytes(sparse_rounds.Sum(8, indices, values, run))
     assert "The whole vector is sent" in wrong.value.cause
     assert "Or: The same entry is sent several times" in wrong.value.cause
+
+
+def test_a_halo_that_is_wrong_in_the_forward_is_the_cause_in_the_backward_too() -> None:
+    case = (2, 3, 17, 7, 5, 3, 2, 1, 3, 1)  # the halo is 336 bytes, the all-reduce 2,240
+    for forward, cause in ((672, "wrong as in the forward"), (336, "The backward comes without the forward")):
+        with pytest.raises(Wrong, match="backward: expected 2576, got 2912") as wrong:
+            cut_bytes.compare_tiles(lambda *layer, there=forward: (there, 2912), case, 1)
+        assert cause in wrong.value.cause

@@ -4,7 +4,7 @@ EXERCISE = "halo_exchange"
 PARTS = {
     "slabs": "slabs: the rows that the convolution needs",
     "grid": "a grid: rows, columns and corners",
-    "messages": "one message to each neighbour, with what it needs",
+    "messages": "the patch by one message to each neighbour, with what it needs",
     "time": "long messages and more ranks: no deadlock, and no waiting in a line",
 }
 

@@ -3,7 +3,7 @@
 EXERCISE = "stationary_x"
 PARTS = {
     "values": "this rank's channels of y, with the bias once",
-    "collective": "one reduce-scatter, and nothing else",
+    "collective": "y by one reduce-scatter, and nothing else",
     "words": "the words of one reduce-scatter of y",
 }
 

@@ -5,7 +5,7 @@ PARTS = {
     "weights": "the gradients of the weights and of the bias, whole on each rank",
     "input": "the gradient of this rank's rows, with that of the neighbours' halos",
     "sums": "one or two all-reduces of F C K K + F words",
-    "halo": "one message to each neighbour, with the gradients of its pixels",
+    "halo": "gx by one message to each neighbour, with the gradients of its pixels",
 }
 
 ANSWERS = r"""
