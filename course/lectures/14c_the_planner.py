@@ -1,9 +1,10 @@
 # %% [markdown]
 # # 14c. Which plan is best for my model on my cluster?
 #
-# *Read [11b](11b_no_bubble.ipynb) first: schedules and their bubbles; [10a](10a_dividing_a_layer.ipynb): sharded
-# layers; [13a](13a_shared_state.ipynb): sharded state; and [13b](13b_small_card.ipynb): recomputation. Reading time:
-# about 20 minutes. Figures are* published, measured, simulated, *or come from a* formula.
+# *Read [14b](14b_which_go_together.ipynb) first: meshes; [11b](11b_no_bubble.ipynb): schedules and their bubbles;
+# [10a](10a_dividing_a_layer.ipynb): sharded layers; [13a](13a_shared_state.ipynb): sharded state; and
+# [13b](13b_small_card.ipynb): recomputation. Reading time: about 21 minutes. Figures are* published, measured,
+# simulated, *or come from a* formula.
 #
 # ## The question
 #
@@ -144,7 +145,7 @@ say(f"Of our {len(all_of_ours)} plans, {len(ours)} fit by our formula and {len(f
 
 # %% [markdown]
 # minidl's planner also tries interleaved and zero-bubble schedules, selective recomputation, slices of the positions,
-# state shared out among replicas, and the order of the axes. In the terminal:
+# state shared out among replicas, and the order of the axes. The same search in the terminal:
 #
 # ```sh
 # minidl plan --model gpt:layers=96,width=12288,heads=96,context=2048 --cluster a100x8 --nodes 64 --batch 1536
@@ -155,9 +156,9 @@ gain = 1 - best.seconds / theirs[fit_theirs[0]]
 say(f"It chooses {name_of(best.arrangement)}: {best.seconds:.1f} s, {gain:.0%} less than the best plan of our loop.")
 
 # %% [markdown]
-# Read it so: `sequence` are slices of the positions (10a), `shard=1` shares out the optimizer's state and `shard=3` all
-# state (13a), `zb-h2` is a zero-bubble schedule (11b), and ranks along the last of `axes` are neighbours. The search
-# does not try more than 8 shards, more than 32 texts in a micro-batch, or stages of different numbers of blocks.
+# In it, `sequence=True` means slices of the positions (10a), `shard=1` shares out the optimizer's state and `shard=3`
+# all state (13a), `zb-h2` is a zero-bubble schedule (11b), and ranks along the last of `axes` are neighbours. The
+# search does not try more than 8 shards, more than 32 texts in a micro-batch, or stages of different numbers of blocks.
 
 # %% [markdown]
 # ## Is the formula true?
@@ -356,8 +357,9 @@ say(f"The formula is off by at most {max(map(abs, apart)):.0%}, for {worst}. Byt
     "the start of the run, too. The formula counts a stage in the middle, without embedding and head.")  # fmt: skip
 
 # %% [markdown]
-# `benchmarks/planner_regret.py` simulates *all* plans on 20 drawn clusters, and prints by how much the formula's first
-# choice is slower than the plan that is fastest in simulation.
+# Ten plans are not all. `benchmarks/planner_regret.py` simulates every plan without `shard`, in the usual order of the
+# axes, on 20 drawn clusters. It prints by how much the formula's first choice is slower than the plan that is fastest
+# in simulation.
 #
 # ## What binds?
 #
@@ -400,7 +402,7 @@ for freedom, allowed in FREEDOMS.items():
 table(["what plans may do", "plans that fit", "the fastest", "s"], rows, "formula; each line adds to those above it")
 
 # %% [markdown]
-# Each freedom is a memory bought or a bubble filled. Only together do they bring the step to its time. Now turn the
+# The first freedoms save operations or memory, so that faster plans fit; the last two fill the bubble. Now turn the
 # cluster, for a GPT of 22 billion weights and 128 texts a step:
 
 
@@ -426,7 +428,7 @@ explore(
     turn,
     "each point is a plan, a cross one that does not fit, the star the fastest that fits. With much network between "
     "the nodes, replicas that share out everything win. With little of it, a pipeline does: its messages are smallest. "
-    "Smaller cards push the star to the left.",
+    "Smaller cards push the star to the left. (Gbit a second: what a node sends to others.)",
     nodes=[4, 2, 8],
     Gbit_a_second=[1600, 400, 100, 25],
     GB_of_a_card=[80, 40, 160],
@@ -511,9 +513,9 @@ by_formula = by_formula / pair[0].seconds
 say(f"That is {1 - published:.0%} less; by the formula {1 - by_formula:.0%}.")
 
 # %% [markdown]
-# **Calculon** is a closed form, too; its authors' files give errors of 3.7 % in the mean over 8 steps. **vTrain**
-# replays measured operations: 8.4 % on one node, 14.7 % on many. The same plan published from two sites differs by 2 to
-# 6 %. A planner that claims to be nearer than this was fitted.
+# **Calculon** (Isaev et al., SC'23) is a closed form, too; its authors' files give errors of 3.7 % in the mean over 8
+# steps. **vTrain** (Bang et al., arXiv:2312.12391) replays measured operations: 8.4 % on one node, 14.7 % on many. The
+# same plan published from two sites differs by 2 to 6 %. A planner that claims to be nearer than this was fitted.
 #
 # ## The answer
 #
