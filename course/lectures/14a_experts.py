@@ -480,7 +480,7 @@ table(["", *(f"step, {name} (ms)" for name in NETWORKS), *(f"80 % known, {name} 
 # A step with experts takes longer than one of the small network: the experts also send tokens, and compute a gate and
 # empty slots. It takes less time than a step of the large network, which computes with all its weights, and all-reduces
 # all their gradients. The faster the network, the larger the gain. (Tensor parallelism for the large network is not in
-# this comparison; 14c compares all plans.)
+# this comparison; [14c](14c_the_planner.ipynb) compares plans.)
 #
 # ## Break it
 #
@@ -565,7 +565,8 @@ table(["experts in a block", "million weights", "million flops a token", "weight
 #
 # ## To the exercises
 #
-# The exercises of chapter 14 come after its last lecture.
+# [Exercises of chapter 14](../exercises/14_putting_it_together/14_putting_it_together.ipynb): after this page you can
+# write `route` and `moe_step`.
 #
 # **Three questions to argue about**
 #
@@ -575,4 +576,6 @@ table(["experts in a block", "million weights", "million flops a token", "weight
 # 3. One of four ranks has the two busiest experts. Whom does it delay? Would it help to drop the fixed capacity?
 #
 # Experts are one more axis along which work can be divided, beside samples, layers and weights. Which of these go
-# together? That is the question of 14b.
+# together?
+#
+# Next: [14b. Which ways of sharing go together?](14b_which_go_together.ipynb)

@@ -1,9 +1,10 @@
 # %% [markdown]
 # # 14c. Which plan is best for my model on my cluster?
 #
-# *Read [11b](11b_no_bubble.ipynb) first: schedules and their bubbles; [10a](10a_dividing_a_layer.ipynb): sharded
-# layers; [13a](13a_shared_state.ipynb): sharded state; and [13b](13b_small_card.ipynb): recomputation. Reading time:
-# about 20 minutes. Figures are* published, measured, simulated, *or come from a* formula.
+# *Read [14b](14b_which_go_together.ipynb) first: meshes; [11b](11b_no_bubble.ipynb): schedules and their bubbles;
+# [10a](10a_dividing_a_layer.ipynb): sharded layers; [13a](13a_shared_state.ipynb): sharded state; and
+# [13b](13b_small_card.ipynb): recomputation. Reading time: about 21 minutes. Figures are* published, measured,
+# simulated, *or come from a* formula.
 #
 # ## The question
 #
@@ -144,7 +145,7 @@ say(f"Of our {len(all_of_ours)} plans, {len(ours)} fit by our formula and {len(f
 
 # %% [markdown]
 # minidl's planner also tries interleaved and zero-bubble schedules, selective recomputation, slices of the positions,
-# state shared out among replicas, and the order of the axes. In the terminal:
+# state shared out among replicas, and the order of the axes. The same search in the terminal:
 #
 # ```sh
 # minidl plan --model gpt:layers=96,width=12288,heads=96,context=2048 --cluster a100x8 --nodes 64 --batch 1536
@@ -156,10 +157,10 @@ say(f"It chooses {name_of(best.arrangement)}: {best.seconds:.1f} s, {gain:.0%} l
     f"{theirs[fit_theirs[0]]:.1f} s that the best plan of our loop takes by the same formula.")  # fmt: skip
 
 # %% [markdown]
-# Read it so: `sequence` are slices of the positions (10a), `shard=1` shares out the optimizer's state and `shard=3` all
-# state (13a), `zb-h2` is a zero-bubble schedule (11b), and ranks along the last of `axes` are neighbours. The search
-# does not try more than 8 shards, more than 32 texts in a micro-batch, or stages of different numbers of blocks. It
-# tries other orders of the axes for the 200 fastest plans only.
+# In it, `sequence=True` means slices of the positions (10a), `shard=1` shares out the optimizer's state and `shard=3`
+# all state (13a), `zb-h2` is a zero-bubble schedule (11b), and ranks along the last of `axes` are neighbours. The
+# search does not try more than 8 shards, more than 32 texts in a micro-batch, or stages of different numbers of blocks.
+# It tries other orders of the axes for the 200 fastest plans only.
 
 # %% [markdown]
 # ## Is the formula true?
@@ -382,8 +383,8 @@ say(f"Bytes can also be measured: in a step of {name_of(on_four)} on 4 processes
     "the run, too. The formula leaves out what embedding and head send along $tp$.")  # fmt: skip
 
 # %% [markdown]
-# `benchmarks/planner_regret.py` simulates *all* plans on 20 clusters, and compares the formula's first choice with the
-# fastest.
+# These plans are not all. `benchmarks/planner_regret.py` simulates every plan without `shard`, in the usual order of the
+# axes, on 20 drawn clusters. It compares the formula's first choice with the fastest.
 #
 # ## What binds?
 #
@@ -426,8 +427,8 @@ for freedom, allowed in FREEDOMS.items():
 table(["what plans may do", "plans that fit", "the fastest", "s"], rows, "formula; each line adds to those above it")
 
 # %% [markdown]
-# Each freedom saves memory or fills a bubble. In another order, each would gain something else. Now turn the cluster,
-# for a GPT of 22 billion weights and 128 texts a step:
+# The first freedoms save operations or memory, so that faster plans fit; the last two fill the bubble. In another order,
+# each would gain something else. Now turn the cluster, for a GPT of 22 billion weights and 128 texts a step:
 
 
 # %% source_hidden=true
@@ -450,9 +451,8 @@ def turn(axes, nodes, Gbit_a_second, GB_of_a_card):
 
 explore(
     turn,
-    "the star is the fastest plan that fits. With 1,600 Gbit/s "
-    "between nodes, replicas that share out everything win, on small cards with more shards. With 100, a pipeline "
-    "does: its messages are smallest.",
+    "the star is the fastest plan that fits. With 1,600 Gbit/s from each node to others, replicas that share out "
+    "everything win, on small cards with more shards. With 100, a pipeline does: its messages are smallest.",
     nodes=[4, 2, 8],
     Gbit_a_second=[1600, 400, 100, 25],
     GB_of_a_card=[80, 40, 160],
@@ -536,9 +536,9 @@ by_formula = by_formula / pair[0].seconds
 say(f"That is {1 - published:.0%} less; by the formula {1 - by_formula:.0%}.")
 
 # %% [markdown]
-# **Calculon** is a closed form, too; its authors' files give errors of 3.7 % in the mean over 8 steps. **vTrain**
-# replays measured operations: 8.4 % on one node, 14.7 % on many. The same plan published from two sites differs by 2 to
-# 6 %. A planner that claims to be nearer than this was fitted.
+# **Calculon** (Isaev et al., SC'23) is a closed form, too; its authors' files give errors of 3.7 % in the mean over 8
+# steps. **vTrain** (Bang et al., arXiv:2312.12391) replays measured operations: 8.4 % on one node, 14.7 % on many. The
+# same plan published from two sites differs by 2 to 6 %. A planner that claims to be nearer than this was fitted.
 #
 # ## The answer
 #

@@ -99,14 +99,11 @@ def _gpt(
     symbols = _classes(splits)
     if vocabulary and vocabulary < symbols:
         raise ValueError(f"gpt: the text has {symbols} symbols, more than vocabulary={vocabulary}: leave it out")
-    if not experts and (top, capacity_factor, balance) != (1, 1.25, 0.01):
-        raise ValueError("gpt: top, capacity_factor and balance are settings of experts: give their number, experts=4")
     make = partial(
         nn.models.GPT,
         vocab_size=vocabulary or symbols, block_size=shape[0], n_layer=layers, n_head=heads, n_embd=width,
+        experts=experts or None, top=top, capacity_factor=capacity_factor, balance=balance,
     )  # fmt: skip
-    if experts:
-        make = partial(make, experts=experts, top=top, capacity_factor=capacity_factor, balance=balance)
     return make if recompute is None else partial(_recomputing, make, recompute)
 
 

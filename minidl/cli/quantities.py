@@ -42,6 +42,8 @@ def parse_bytes(text: str) -> int:
     (65536, 100000000, 1000000)
     """
     match = _AMOUNT.fullmatch(text.strip())
+    if match and match["prefix"].isupper() and match[0].endswith("b"):
+        raise ValueError(f"{text!r} reads as bits: write {text.strip()[:-1]}B for bytes")
     if match is None or (match["binary"] and not match["prefix"]):
         raise ValueError(f"{text!r} is not a number of bytes: write it as 4096, 64KiB or 100MB")
     amount = float(match["number"]) * (1024 if match["binary"] else 1000) ** _POWERS[match["prefix"].lower()]

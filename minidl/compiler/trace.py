@@ -203,6 +203,7 @@ class Traced(NDArrayOperatorsMixin):
         )
 
     __bool__ = __int__ = __float__ = __index__ = __array__ = __contains__ = item = tolist = _refuse
+    get = _refuse  # from a GPU
 
 
 def assigned(x: Array, index: Any, value: Any) -> Array:

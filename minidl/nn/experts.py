@@ -165,7 +165,8 @@ class MixtureOfExperts(Module):
         dropout: float = 0.0,
         bias: bool = True,
     ) -> None:
-        experts = whole_number("MixtureOfExperts: experts", experts, at_least=1)
+        sizes = {"width": width, "hidden": hidden, "experts": experts}
+        width, hidden, experts = (whole_number(f"MixtureOfExperts: {n}", size, at_least=1) for n, size in sizes.items())
         hint = "a token meets each expert at most once"
         self.top = whole_number("MixtureOfExperts: top", top, at_least=1, at_most=experts, hint=hint)
         self.capacity_factor = real_number("MixtureOfExperts: capacity_factor", capacity_factor, above=0)

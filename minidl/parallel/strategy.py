@@ -23,7 +23,7 @@ from minidl.parallel.run.session import Session
 from minidl.tensor import Tensor
 
 
-def check_strategy(name: str, given: object) -> None:
+def check_strategy(name: str, given: object, example: str = "Synchronous()") -> None:
     """Raise TypeError, which says what to write instead, unless this is a Strategy."""
     if isinstance(given, Strategy):
         return
@@ -35,7 +35,7 @@ def check_strategy(name: str, given: object) -> None:
         near = difflib.get_close_matches(words, known, n=1) if isinstance(given, str) else []
         meant = f"parallel.{known[near[0]]}" if near else ""
     write = f"write {meant}(), with its settings between the parentheses" if meant else "make one"
-    raise TypeError(f"{name} must be a Strategy, such as parallel.Synchronous(), got {shown}: {write}")
+    raise TypeError(f"{name} must be a Strategy, such as parallel.{example}, got {shown}: {write}")
 
 
 def _kinds(kind: type[Strategy]) -> Iterator[type[Strategy]]:
@@ -65,6 +65,8 @@ class Strategy:
             session.model        all modules with the names of the whole model; parameters elsewhere are not `held`
             parallel.micro_batches(batch, m)             m slices of a batch, in the order of Serial(micro_batches=m)
             session.begin_forward(session.replica, i)    on every rank, before micro-batch i: its dropout masks
+            with session.weighing(batch):                around each forward pass: losses that layers add get the
+                                 weight of the batch
             nn.run_stages(stages, x, first)              its stages; `first`, the number of the first of them in the
                                  model, decides what their own code draws, such as `F.dropout`
             session.mean_loss(outputs, batch) * batch.weight    on the rank that has the outputs: this batch's share of

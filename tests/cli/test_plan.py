@@ -71,7 +71,7 @@ def test_a_plan_may_divide_experts_and_the_report_says_what_they_were_sent():
             "--model gpt:width=8,heads=2,context=8 --plan ep=2": "the GPT has none: leave out ep",
         },
     )
-    refuses("memory --data my.txt", {f"--model {model} --plan ep=2": "predicted does not know how many tokens meet"})
+    refuses("memory --data my.txt", {f"--model {model} --plan ep=2": "how many tokens meet in the experts of a rank"})
 
 
 def test_a_plan_may_order_its_axes_which_changes_no_bit(tmp_path):
@@ -137,7 +137,7 @@ def test_a_plan_splits_the_workers_of_a_strategy_with_servers():
         {
             "--strategy gossip --plan pp=2": "both say how to train: give one of them, or a strategy with servers",
             "--strategy hybrid:pp=2 --plan dp=2": "both say how to train",
-            "--strategy downpour:replica=hybrid(pp=2) --plan tp=2": "both say how to train",
+            "--strategy downpour:replica=hybrid(pp=2) --plan tp=2": "both split the workers: leave out replica",
             "--strategy downpour --plan pp=2,shard=1": "leave out shard=1",
             "--strategy downpour --plan pp=2 --elastic": 'on_failure="continue" lets the other workers finish',
         },

@@ -72,6 +72,7 @@ def test_published_steps_are_printed_with_what_is_assumed_of_each():
     [
         (('"300 MB"', "300"), 'memory = 300: it has no unit; write it as memory = "24 GB"'),
         (('"300 MB"', '"300"'), "it has no unit"),
+        (('"300 MB"', '"300 Mb"'), "reads as bits: write 300 MB for bytes"),
         (('"20 TFLOP/s"', '"20 THz"'), "is no speed of computing: write it as 312 TFLOP/s"),
         (('between = "25 Gbit/s"', ""), 'lacks the key between: add a line such as between = "25 Gbit/s"'),
         (("between", "betwen"), "between"),

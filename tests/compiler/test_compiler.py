@@ -400,7 +400,7 @@ def test_what_a_graph_cannot_do_is_refused_by_a_sentence() -> None:
         (x * w).sum().backward()
         return x
 
-    recurrent = nn.LSTM(5, 3)
+    recurrent, mixture = nn.LSTM(5, 3), nn.MixtureOfExperts(5, 3, experts=2)
     trained = Tensor(np.full(5, 0.3, np.float32), requires_grad=True)
     trained.grad = np.ones(5, np.float32)
     adam = optim.Adam([Tensor(np.full(5, 0.3, np.float32), requires_grad=True)])
@@ -426,6 +426,7 @@ def test_what_a_graph_cannot_do_is_refused_by_a_sentence() -> None:
         (writes_a_view, "a view of shape"),
         (lambda x: 0.7, "returns float"),
         (lambda x: F.embedding((x > 0).long(), np.ones((2, 3), np.float32)), "Python looks at the numbers"),
+        (lambda x: mixture(x), "Python looks at the numbers"),
         (lambda x: recurrent(x.reshape(67, 1, 5))[0], "a view of shape"),
         (lambda x: x * minidl.randn(5), r"generator\(\)\..* is not recorded"),
     ]

@@ -135,6 +135,8 @@ def test_recomputation_has_the_same_gradients_and_counts_once():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
+        ({"width": 0}, "MixtureOfExperts: width must be at least 1"),
+        ({"hidden": -2}, "MixtureOfExperts: hidden must be at least 1"),
         ({"experts": 0}, "experts must be at least 1"),
         ({"top": 4}, "top must be"),
         ({"capacity_factor": 0}, "capacity_factor must be above 0"),

@@ -42,12 +42,15 @@ class TwoStages(Strategy):
     def forward_and_backward(self, session: Session, batch: Any) -> None:
         pipeline, mine = session.mesh["pp"], half(session.model, session.mesh.coordinates["pp"])
         if pipeline.rank == 0:
-            out = nn.run_stages(mine, batch.x)
+            with session.weighing(batch):
+                out = nn.run_stages(mine, batch.x)
             pipeline.send(out.numpy(), 1)
             backward([out], [pipeline.recv(1)])
         else:
             x = Tensor(pipeline.recv(0), requires_grad=True)
-            mean = session.mean_loss(nn.run_stages(mine, x), batch)
+            with session.weighing(batch):
+                out = nn.run_stages(mine, x)
+            mean = session.mean_loss(out, batch)
             (mean * batch.weight).backward()
             pipeline.send(x.grad, 0)
 

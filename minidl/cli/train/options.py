@@ -230,7 +230,9 @@ def _with_replica(plan: str, text: str, of_worker: Mapping[str, str]) -> str:
     """The strategy that was typed, with workers that the settings of a plan split; as it is if there are none."""
     typed = components.parse("strategy", text)
     cls = components.find("strategy", typed.name, strategies.STRATEGIES)
-    may_split = "replica" in components.settings(cls) and "replica" not in typed.named
+    may_split = "replica" in components.settings(cls)
+    if of_worker and "replica" in typed.named:
+        raise ValueError(f"--plan {plan} and --strategy {text} both split the workers: leave out replica")
     if issubclass(cls, parallel.Pipeline) or (of_worker and not may_split):
         raise ValueError(
             f"--plan {plan} and --strategy {text} both say how to train: give one of them, or a strategy "

@@ -74,7 +74,7 @@ def table(report: Report) -> Table:
     result.add_row("sent by node 0, in all", bytes_text(last["bytes"]))
     if report.routing:
         for name, counts in report.routing[-1].items():
-            chosen = counts.load.sum()
+            chosen = max(counts.load.sum(), 1)  # none, if the run went on after the epoch's last minibatch
             loads = " ".join(f"{load / chosen:.0%}" for load in counts.load)
             result.add_row(f"experts of {name}", f"{loads} of the tokens; {counts.dropped / chosen:.1%} dropped")
     if uses := report.recorded.get("device"):

@@ -120,13 +120,14 @@ class GPT(Module):
         bias          whether linear layers and norms have a bias
         experts       feed-forward networks of each block, between which a gate chooses for every token
                       (`nn.MixtureOfExperts`); None: one, as in GPT-2
-        top, capacity_factor, balance   of the mixtures, if there are experts
+        top, capacity_factor, balance   of the mixtures of experts
 
     Shapes: tokens (n, t), integers, t <= block_size -> logits (n, t, vocab_size) of the next token at each position.
     lm_head.weight and transformer.wte.weight are one tensor, counted once: the defaults have 124,439,808 parameters.
 
     Raises
-        ValueError    n_embd is not a multiple of n_head, more positions than block_size
+        ValueError    n_embd is not a multiple of n_head, more positions than block_size, settings of experts without
+                      experts
 
     References
         Radford et al., Language Models are Unsupervised Multitask Learners (2019), section 2.3; Karpathy's nanoGPT.
@@ -159,6 +160,10 @@ class GPT(Module):
         if experts is not None:
             settings = experts, top, capacity_factor, balance, dropout, bias
             mlp = partial(MixtureOfExperts, n_embd, 4 * n_embd, *settings)
+        elif (top, capacity_factor, balance) != (1, 1.25, 0.01):
+            raise ValueError(
+                "GPT: top, capacity_factor and balance are settings of experts: give their number, experts=4"
+            )
         self.transformer = Transformer(vocab_size, block_size, n_layer, n_head, n_embd, dropout, bias, mlp)
         self.lm_head = Linear(n_embd, vocab_size, bias=False)
         self.transformer.wte.weight = self.lm_head.weight

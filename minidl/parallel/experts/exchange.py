@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from minidl import kernels
+from minidl.arguments import whole_number
 from minidl.cluster.comm import Communicator
 from minidl.grad_mode import is_grad_enabled
 from minidl.kernels import Array
@@ -44,16 +45,33 @@ def returned(outputs: Tensor, comm: Communicator, capacities: Sequence[int]) -> 
 def dispatched_bytes(ranks: int, experts: int, capacity: int, width: int, itemsize: int = 4) -> int:
     """The bytes that a rank sends in one all-to-all: experts * capacity * width * itemsize * (ranks - 1) / ranks.
 
-    capacity: of each expert for the tokens of one rank, `MixtureOfExperts.capacity(tokens)`.
+    ranks     divide the experts among them, each the same number
+    capacity  of each expert for the tokens of one rank, `MixtureOfExperts.capacity(tokens)`.
 
     With capacity factor 1 and top 1, that is tokens * width * (ranks - 1) / ranks numbers. Empty slots are sent too, as
     in Switch Transformers, so that the messages do not depend on the routing. A training step makes four all-to-alls a
     layer: the tokens and the outputs in forward, the gradients of both in backward; two more if it recomputes.
 
+    Raises TypeError or ValueError for a number that is not whole or negative, and for experts that the ranks do not
+    divide.
+
     >>> dispatched_bytes(ranks=4, experts=8, capacity=5, width=64)
     7680
     """
+    whole_number("dispatched_bytes: ranks", ranks, at_least=1)
+    for name, size in {"experts": experts, "capacity": capacity, "width": width, "itemsize": itemsize}.items():
+        whole_number(f"dispatched_bytes: {name}", size, at_least=0)
+    check_divisible("dispatched_bytes", experts, ranks)
     return experts * capacity * width * itemsize * (ranks - 1) // ranks
+
+
+def check_divisible(name: str, experts: int, ranks: int) -> None:
+    """Raise ValueError unless the ranks can divide that number of experts, of what the error calls `name`."""
+    if experts % ranks:
+        raise ValueError(
+            f"{name}: {experts} experts cannot be divided by {ranks} ranks: make their number a multiple of {ranks}, "
+            f"or ep a divisor of {experts}"
+        )
 
 
 def _to_experts(x: Array, comm: Communicator) -> tuple[Array, list[int]]:

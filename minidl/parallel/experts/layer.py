@@ -5,7 +5,7 @@ from __future__ import annotations
 from minidl.cluster.comm import Communicator
 from minidl.nn import MixtureOfExperts, Module, Parameter, replace_layers
 from minidl.nn.experts import applied
-from minidl.parallel.experts.exchange import dispatched, returned
+from minidl.parallel.experts.exchange import check_divisible, dispatched, returned
 from minidl.tensor import Tensor
 
 
@@ -34,8 +34,8 @@ class ExpertParallel(MixtureOfExperts):
 
     def __init__(self, layer: MixtureOfExperts, comm: Communicator) -> None:
         vars(self).update(vars(layer))  # the same parameters
-        check_divisible("ExpertParallel", layer, comm.size)
-        each = len(layer.experts) // comm.size
+        check_divisible("ExpertParallel", count := len(layer.experts), comm.size)
+        each = count // comm.size
         self.comm, self.own = comm, range(comm.rank * each, (comm.rank + 1) * each)
 
     def compute(self, slots: Tensor) -> Tensor:
@@ -45,15 +45,6 @@ class ExpertParallel(MixtureOfExperts):
     def elsewhere(self) -> set[Parameter]:
         """The parameters of the experts that other ranks have."""
         return {p for i, expert in enumerate(self.experts) if i not in self.own for p in expert.parameters()}
-
-
-def check_divisible(name: str, layer: MixtureOfExperts, ranks: int) -> None:
-    """Raise ValueError unless the ranks can divide the experts of the layer, which the error calls `name`."""
-    if (experts := len(layer.experts)) % ranks:
-        raise ValueError(
-            f"{name}: {experts} experts cannot be divided by {ranks} ranks: make their number a multiple of {ranks}, "
-            f"or ep a divisor of {experts}"
-        )
 
 
 def divide_experts(model: Module, comm: Communicator) -> set[Parameter]:

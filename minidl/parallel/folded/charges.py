@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from functools import partial
 from itertools import chain
 from types import SimpleNamespace
@@ -10,7 +11,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from minidl.amp import GradScaler
 from minidl.data.loader import Batch
 from minidl.kernels import Array, counting
 from minidl.kernels.counting import Work
@@ -130,7 +130,7 @@ class Charges:
             mesh={"pp": wire, "tp": tensors},
             comm=SimpleNamespace(mark=lambda label: self._recorder.charge()),
             replica=0,
-            scaler=GradScaler(enabled=False),
+            weighing=lambda batch: nullcontext(),
             begin_forward=lambda *args: None,
             mean_loss=partial(_loss, self._job.loss),
         )

@@ -11,7 +11,6 @@ from typing import Any
 from minidl import kernels
 from minidl.cluster.work import Work
 from minidl.data.loader import Batch
-from minidl.functional.added_loss import weighing_loss
 from minidl.kernels import Array
 from minidl.parallel.gradients.buckets import GradientBuckets
 from minidl.parallel.mean_loss import Loss
@@ -204,7 +203,7 @@ class StageExecution:
         x, links = self._input(m, chunk), list[Link]()
         batch = self._micro_batches[m]
         compute = partial(self._output, chunk, batch, links)
-        with weighing_loss(batch.weight * session.scaler.get_scale()):
+        with session.weighing(batch):
             call = Recomputation(compute, [x]) if self._recompute else None
             with nullcontext() if self._versions is None else self._versions.forward(m):
                 output = compute(x)

@@ -22,12 +22,13 @@ class Arrangement:
     Parameters
         batch         sequences, or samples, of a minibatch
         dp, pp, tp    replicas, stages of a pipeline, shards of each layer
-        ep            replicas that share out the experts of each block; a divisor of dp
+        ep            replicas that share out the experts of each block; a divisor of dp. Hybrid calls dp / ep its dp
         micro_batch   samples that a replica computes at a time
         schedule      of the pipeline: a name of `pipeline.SCHEDULES`
         chunks        of the model on each stage of an interleaved schedule
-        recompute     "full": a block keeps its input alone, and backward computes it again; "selective": backward
-                      computes the core of attention again; "none"
+        recompute     "full": a block keeps its input alone, and backward computes it again, as in Megatron-LM, where
+                      Hybrid recomputes a whole chunk, and then has its activations; "selective": backward computes the
+                      core of attention again; "none"
         sequence      whether slices of the positions, one for each shard, go through norms and dropout
         shard         what replicas share out (ZeRO): 1 the optimizer's state, 2 gradients too, 3 weights too; 0 nothing
         overlap       whether gradients are summed, and with shard=3 weights gathered, while accelerators compute
@@ -102,18 +103,18 @@ class Arrangement:
         return schedule(self.schedule, self.pp, self.micro_batches, self.chunks if self.chunks > 1 else None)
 
     def strategy(self) -> Hybrid:
-        """The strategy that trains a model so. ValueError for ep, which is the model's."""
-        if self.ep > 1:
-            raise ValueError(f"Hybrid has no ep, got ep={self.ep}: choose ep=1")
+        """The strategy that trains a model so. ValueError for what Hybrid does not combine, such as ep and tp."""
         return Hybrid(
-            dp=self.dp, pp=self.pp, tp=self.tp, micro_batches=self.micro_batches, schedule=self.schedule,
+            dp=self.dp // self.ep, pp=self.pp, tp=self.tp, ep=self.ep,
+            micro_batches=self.micro_batches, schedule=self.schedule,
             chunks_per_stage=self.chunks if self.chunks > 1 else None, sequence=self.sequence, axes=self.axes,
             recompute=False if self.recompute == "none" else self.recompute, shard=self.shard or None,
         )  # fmt: skip
 
     def __str__(self) -> str:
         """As it is typed after --plan; what is at its default is left out."""
-        said = [f"{axis}={getattr(self, axis)}" for axis in ("dp", "pp", "tp", "ep") if getattr(self, axis) > 1]
+        extents = {"dp": self.dp // self.ep, "pp": self.pp, "tp": self.tp, "ep": self.ep}
+        said = [f"{axis}={extent}" for axis, extent in extents.items() if extent > 1]
         said = said or ["dp=1"]
         said += [f"micro_batches={self.micro_batches}"] if self.micro_batches > 1 or self.pp > 1 else []
         if self.pp > 1 and self.schedule != "1f1b":

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from functools import lru_cache
+from math import lcm
 from typing import Any
+
+import numpy as np
 
 from minidl.arguments import real_number, whole_number
 
@@ -79,11 +83,43 @@ class Machine:
 
         If a ring leaves a node, its slowest link is the one between nodes, which it shares with all others there.
         """
-        together = max(self.accelerators // stride, 1)  # of its ranks, those in one node, if they divide evenly
-        if size <= together or (self.nodes == 1):
-            return self.inside_latency, 1 / (REACHED * self.inside)
-        rings = self.accelerators / together
-        return self.between_latency, 1 / (REACHED * min(self.inside, self.between / rings))
+        return self._shared(0 if self.nodes == 1 else _leaving(self.accelerators, stride, size))
+
+    def exchange(self, stride: int, size: int) -> tuple[float, float]:
+        """Latency and seconds a byte of an all-to-all among the ranks of each such ring, all rings at once."""
+        return self._shared(0.0 if self.nodes == 1 else _exchanged(self.accelerators, stride, size))
+
+    def _shared(self, leaving: float) -> tuple[float, float]:
+        """Latency and seconds a byte of a rank, if as much as `leaving` ranks send at a time leaves a node."""
+        inside = REACHED * self.inside
+        if not leaving:
+            return self.inside_latency, 1 / inside
+        return self.between_latency, 1 / min(inside, REACHED * self.between / leaving)
+
+
+@lru_cache(maxsize=1024)
+def _leaving(accelerators: int, stride: int, size: int) -> int:
+    """The ranks of a node, at most, whose next one of the ring is on another node."""
+    block = stride * size
+    if stride % accelerators == 0:
+        return accelerators if size > 1 else 0
+    if accelerators % stride == 0 == block % accelerators:
+        return stride if block > accelerators else 0
+    ranks = np.arange(lcm(accelerators, block))  # then it begins again
+    following = ranks + np.where(ranks % block < block - stride, stride, stride - block)
+    leaves = following // accelerators != ranks // accelerators
+    return int(leaves.reshape(-1, accelerators).sum(axis=1).max())
+
+
+@lru_cache(maxsize=1024)
+def _exchanged(accelerators: int, stride: int, size: int) -> float:
+    """What leaves a node, at most, in an all-to-all, relative to what a rank sends."""
+    block = stride * size
+    ranks = np.arange(lcm(accelerators, block))
+    ring = ranks // block * stride + ranks % stride
+    _, pair, there = np.unique(ring * len(ranks) + ranks // accelerators, return_inverse=True, return_counts=True)
+    away = (size - there[pair]).reshape(-1, accelerators)  # of a rank's ring
+    return float(away.sum(axis=1).max()) / max(size - 1, 1)
 
 
 MACHINES = {

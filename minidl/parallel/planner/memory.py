@@ -26,8 +26,10 @@ def memory(model: PlannedModel, arrangement: Arrangement) -> NodeMemory:
     """
     model.check(arrangement)
     made = arrangement.made_schedule()
-    fullest = {0, 1, arrangement.pp - 1}  # those between keep less than stage 1
-    stages = [(number, stage) for number, stage in enumerate(model.stages(arrangement)) if number in fullest]
+    first: dict[StageMemory, int] = {}  # of equal stages the first one has most micro-batches in flight
+    for number, stage in enumerate(model.stages(arrangement)):
+        first.setdefault(stage, number)
+    stages = ((number, stage) for stage, number in first.items())
     return max((_of_stage(model, arrangement, made, *each) for each in stages), key=lambda each: each.total)
 
 

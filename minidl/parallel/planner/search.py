@@ -16,6 +16,7 @@ from minidl.parallel.planner.machine import Machine
 from minidl.parallel.planner.memory import memory
 from minidl.parallel.planner.step_time import StepTime, step_time
 from minidl.parallel.tensor.hybrid import AXES
+from minidl.plots.style import bytes_text
 
 TIE = 0.05
 """Arrangements whose seconds differ by less than this share are a tie: the formula does not tell them apart."""
@@ -23,6 +24,8 @@ TIE = 0.05
 MOST_SAMPLES = 32
 MOST_CHUNKS = 4
 MOST_SHARDS = 8
+"""Along "tp", where a node has no more accelerators."""
+
 FURTHEST = 3
 """Arrangements that need more than this multiple of the memory are left out."""
 
@@ -50,10 +53,10 @@ class Planned(NamedTuple):
 def search(model: PlannedModel, machine: Machine, batch: int) -> list[Planned]:
     """Return the arrangements of the model on all accelerators, the fastest first; then those that do not fit.
 
-    Tried are extents of "dp", "pp", "tp" and "ep"; micro-batches of at most 32 samples; 1f1b, interleaved and
-    zero-bubble schedules; recomputation; slices of positions; what replicas share out; the orders of the axes, for the
-    fastest ones. What needs more than three times the memory is left out. Where nothing fits, the error says how many
-    GB are missing.
+    Tried are extents of "dp", "pp", "tp" (at most 8, or the accelerators of a node) and "ep"; micro-batches of at most
+    32 samples; 1f1b, interleaved (at most 4 chunks a stage) and zero-bubble schedules; recomputation; slices
+    of positions; what replicas share out; the orders of the axes, for the fastest ones. What needs more than three
+    times the memory is left out. Where nothing fits, the error says how many bytes are missing.
 
     Parameters
         batch  samples of a minibatch
@@ -70,7 +73,7 @@ def search(model: PlannedModel, machine: Machine, batch: int) -> list[Planned]:
     batch = whole_number("search: batch", batch, at_least=1)
     found: list[Planned] = []
     least: tuple[int, Arrangement] | None = None
-    for arrangement in _arrangements(model, machine.world, batch):
+    for arrangement in _arrangements(model, machine, batch):
         holds = memory(model, arrangement)
         if least is None or holds.total < least[0]:
             least = holds.total, arrangement
@@ -87,10 +90,10 @@ def search(model: PlannedModel, machine: Machine, batch: int) -> list[Planned]:
             f"{machine.world}, or another number of nodes"
         )
     if least[0] > machine.memory:
-        need, there = least[0] / 1e9, machine.memory / 1e9
+        need, there, missing = map(bytes_text, (least[0], machine.memory, least[0] - machine.memory))
         raise ValueError(
-            f"no arrangement fits: {least[1]} needs least, {need:.1f} GB on the fullest of {machine.world} "
-            f"accelerators, of which each has {there:.1f} GB, so {need - there:.1f} GB are missing: take more nodes"
+            f"no arrangement fits: {least[1]} needs least, {need} on the fullest of {machine.world} accelerators, of "
+            f"which each has {there}, so {missing} are missing: take more nodes"
         )
     found.sort(key=_order)
     found[:REORDERED] = [_in_best_order(model, machine, each) for each in found[:REORDERED]]
@@ -118,9 +121,10 @@ def _divisors(number: int, most: int | None = None) -> list[int]:
     return [each for each in range(1, min(number, most or number) + 1) if number % each == 0]
 
 
-def _arrangements(model: PlannedModel, world: int, batch: int) -> Iterator[Arrangement]:
+def _arrangements(model: PlannedModel, machine: Machine, batch: int) -> Iterator[Arrangement]:
     """Those that divide the model, in the default order of the axes."""
-    for tp in _divisors(world, min(model.heads, MOST_SHARDS)):
+    world = machine.world
+    for tp in _divisors(world, min(model.heads, max(MOST_SHARDS, machine.accelerators))):
         for pp in _divisors(world // tp, model.layers):
             dp = world // tp // pp
             if batch % dp:

@@ -132,11 +132,13 @@ def _shared(
     scatter, gather = _along_dp(arrangement, machine, stage)
     if arrangement.shard == 3:
         hidden = (forward, backward) if arrangement.overlap else (0.0, 0.0)
-        data = m * (max(gather - hidden[0], 0) + max(gather - hidden[1], 0)) + max(scatter - hidden[1], 0)
+        data = m * max(gather - hidden[0], 0) + (m - 1) * max(gather - hidden[1], 0)
+        data += max(gather + scatter - hidden[1], 0)  # the last backward pass hides the sum of gradients, too
     else:
         summed = scatter if arrangement.shard else scatter + gather
         data = max(summed - backward * arrangement.overlap, 0) + (gather if arrangement.shard else 0)
-    numbers = (stage.weights + stage.experts) / (dp if arrangement.shard else 1)
+    shares = (dp, dp // arrangement.ep) if arrangement.shard else (1, 1)
+    numbers = stage.weights / shares[0] + stage.experts / shares[1]
     return data, machine.memory_seconds(UPDATED * numbers)
 
 
@@ -157,7 +159,8 @@ def traffic(model: PlannedModel, arrangement: Arrangement) -> dict[str, float]:
     dp, m = arrangement.dp, arrangement.micro_batches
     sent = {axis: m * nbytes for axis, nbytes in model.traffic(arrangement).items()}
     if arrangement.pp > 1:
-        sent["pp"] = m * 2 * _crossings(arrangement) * model.message(arrangement) / arrangement.tp
+        messages = 2 * _crossings(arrangement) - (arrangement.pp == 2)  # the ends send in one direction once less
+        sent["pp"] = m * messages * model.message(arrangement) / arrangement.tp
     stage = max(model.stages(arrangement), key=lambda each: each.weights + each.experts)
     times, group = (2 * m + 1 if arrangement.shard == 3 else 2), dp // arrangement.ep
     sent["dp"] = times * NUMBER * (stage.weights * (dp - 1) / dp + stage.experts * (group - 1) / group)

@@ -202,7 +202,7 @@ class Transformer:
         tensor = 2 * formulas.ring(t, nbytes, *machine.link(arrangement.stride["tp"], t), gamma=0.0, itemsize=1)
         if arrangement.ep == 1:
             return tensor, 0.0
-        link = machine.link(arrangement.stride["dp"], arrangement.ep)
+        link = machine.exchange(arrangement.stride["dp"], arrangement.ep)
         return tensor, 2 * formulas.all_to_all(arrangement.ep, self.top * nbytes // t, *link, itemsize=1)
 
     def traffic(self, arrangement: Arrangement) -> dict[str, float]:
@@ -238,7 +238,7 @@ class Transformer:
         whole = 5 * self.width  # norms, and the bias that is added to a sum over the shards
         dense, expert = whole + (self._attention - whole) / t, self.width + (self._expert - self.width) / t
         dense, experts = (dense, self.experts / arrangement.ep * expert) if self.experts > 1 else (dense + expert, 0.0)
-        table = self.vocabulary * self.width / t + self.context * self.width
+        table, positions = self.vocabulary * self.width / t, self.context * self.width
         logits = self.message(arrangement) / self.width * self.vocabulary / t
         loss = logits * (1 if t == 1 else 2)  # of a sharded vocabulary, in 32 bits
 
@@ -248,10 +248,10 @@ class Transformer:
 
         first, head, norm = nbytes if t > 1 else 0.0, 2 * position + loss, 2 * self.width
         if pp == 1:
-            return [stage(table + norm, first, head)]
+            return [stage(table + positions + norm, first, head)]
         received = 0.0 if arrangement.recompute == "full" else position  # else the first block keeps it
         others = [stage(0.0, received, 0.0)] * (pp - 2)
-        return [stage(table, first, 0.0), *others, stage(table + norm, received, head)]
+        return [stage(table + positions, first, 0.0), *others, stage(table + norm, received, head)]
 
     def activations(self, arrangement: Arrangement, *, is_whole: bool = False) -> float:
         """Bytes that a block keeps of a micro-batch; is_whole: with what is recomputed.

@@ -224,6 +224,7 @@ def _until(record: RankRecord, epoch: int) -> RankRecord:
         snapshots=[snapshot for snapshot in record.snapshots if snapshot.epoch <= epoch],
         losses=record.losses[:epoch],
         buffers=record.buffers[:epoch],
+        routing=record.routing[:epoch],
         bytes_by_pass=record.bytes_by_pass[:epoch],
     )
 
@@ -249,6 +250,7 @@ def _newcomer(other: RankRecord) -> RankRecord:
     return RankRecord(
         losses=[(0.0, 0) for _ in other.losses],
         buffers=list(other.buffers),
+        routing=[{} for _ in other.routing],
         bytes_by_pass=list(other.bytes_by_pass),
         bytes_sent=other.bytes_sent,
     )

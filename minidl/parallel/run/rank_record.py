@@ -8,6 +8,7 @@ from typing import Any
 
 from minidl.cluster.diagnosis.errors import ClusterError
 from minidl.kernels import Array
+from minidl.nn.experts import RoutingCounts
 from minidl.parallel.run.checkpoint import Checkpoint
 
 
@@ -44,6 +45,8 @@ class RankRecord:
     snapshots      if the nodes did not evaluate together: the weights at the end of each epoch, from their owners
     losses         for each pass, the sum of this node's losses over what counts in them, and how much that is
     buffers        for each pass, the model's buffers (running statistics of batch norm) at its end
+    routing        for each pass, by the name of a mixture of experts, what it counted; nothing without mixtures, or
+                   where another rank counts the same tokens
     bytes_by_pass  bytes sent since the start, at the end of each pass
     bytes_sent     bytes sent in the whole run
     recorded       what the strategy recorded: a list per name
@@ -58,5 +61,6 @@ class RankRecord:
     losses: list[tuple[float, float]] = field(default_factory=list)
     buffers: list[list[Array]] = field(default_factory=list)
     recorded: dict[str, list[Any]] = field(default_factory=lambda: defaultdict(list))
+    routing: list[dict[str, RoutingCounts]] = field(default_factory=list)
     bytes_by_pass: list[int] = field(default_factory=list)
     bytes_sent: int = 0

@@ -89,11 +89,15 @@ class Report:
     def routing(self) -> list[dict[str, RoutingCounts]]:
         """For each epoch of this run, by the name of a mixture of experts: what all ranks together sent to each expert.
 
-        That is in training, first and second choices alike; `dropped` are those for which no slot was left.
+        That is in training, first and second choices alike; `dropped` are those for which no slot was left. A restart
+        loses what dead ranks had counted, and what all had in its epoch; from a checkpoint, all before it.
         """
-        ranks = [result.recorded["routing"] for result in self.results if result and "routing" in result.recorded]
+        ranks = [result.routing for result in self.results if result and result.routing]
         return [
-            {name: reduce(add, (counts[name] for counts in epoch)) for name in epoch[0]}
+            {
+                name: reduce(add, (counts[name] for counts in epoch if name in counts))
+                for name in dict.fromkeys(chain.from_iterable(epoch))
+            }
             for epoch in zip(*ranks, strict=False)  # an asynchronous worker may have made more passes
         ]
 

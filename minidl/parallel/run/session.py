@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from functools import cached_property, partial
 from pathlib import Path
 from time import monotonic
@@ -310,6 +311,13 @@ class Session:
         with weighing_loss(batch.weight):
             return self.local_loss(batch) * batch.weight
 
+    def weighing(self, batch: Batch) -> AbstractContextManager[None]:
+        """Within the block is a forward pass whose loss is `mean_loss(outputs, batch) * batch.weight`, on any rank.
+
+        Losses that layers add, as `nn.MixtureOfExperts` does, get the same factor. `loss` does this by itself.
+        """
+        return weighing_loss(batch.weight * self.scaler.get_scale())
+
     def local_loss(self, batch: Batch) -> Tensor:
         """The mean loss of this rank's samples alone, scaled as by `mean_loss`."""
         self.comm.mark("forward")
@@ -436,7 +444,10 @@ class Session:
             self._record.buffers.append(list((buffers or {}).values()))
         mixtures = {name: layer for name, layer in self.model.named_modules() if isinstance(layer, MixtureOfExperts)}
         if mixtures:
-            self.record("routing", {name: layer.take_counts() for name, layer in mixtures.items()})
+            counts = {name: layer.take_counts() for name, layer in mixtures.items()}
+            # Ranks along "tp" and "spatial" read the same tokens: the first of them reports what was counted
+            is_first = not (self.mesh.coordinates["tp"] or self.mesh.coordinates["spatial"])
+            self._record.routing.append(counts if is_first else {})
 
     # Records
 

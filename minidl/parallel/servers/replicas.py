@@ -32,7 +32,7 @@ class OfReplicas(Strategy):
     def __post_init__(self) -> None:
         if self.replica is not None:
             name = f"{type(self).__name__}: replica"
-            check_strategy(name, self.replica)
+            check_strategy(name, self.replica, example="Hybrid(pp=2)")
             self.replica.check_as_replica(name)
 
     def plan(self, job: Job, nodes: int) -> ParallelPlan:

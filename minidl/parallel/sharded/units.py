@@ -148,7 +148,8 @@ class Units:
         links, x = list[Link](), batch.x if len(batch.x) else None
         with self.visiting([(0, False), (0, True)]):
             session.comm.mark("forward")
-            outputs = self.forward(0, x, links)
+            with session.weighing(batch):
+                outputs = self.forward(0, x, links)
             if links:
                 links[-1] = links[-1]._replace(output=session.mean_loss(outputs, batch) * batch.weight)
                 if self.count is not None:

@@ -21,8 +21,9 @@ from minidl.nn.experts import parameters_of_experts
 from minidl.nn.parameter import ModelTensor
 from minidl.nn.shard import FlatShard
 from minidl.parallel.experts.chunks import ExpertChunks
+from minidl.parallel.experts.exchange import check_divisible
 from minidl.parallel.experts.gradients import ExpertGradients
-from minidl.parallel.experts.layer import check_divisible, divide_experts
+from minidl.parallel.experts.layer import divide_experts
 from minidl.parallel.gradients.buckets import GradientBuckets, fill
 from minidl.parallel.gradients.flat_vector import gradient, set_gradient
 from minidl.parallel.job import Job
@@ -246,7 +247,7 @@ class Hybrid(Pipeline):
                 "a model with nn.MixtureOfExperts, such as a GPT with experts=4"
             )
         for name, layer in mixtures.items():
-            check_divisible(f"Hybrid: ep={self.ep}: {name}", layer, self.ep)
+            check_divisible(f"Hybrid: ep={self.ep}: {name}", len(layer.experts), self.ep)
         return ()
 
     def check_as_replica(self, name: str) -> None:

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from minidl.cluster.comm import Communicator
-from minidl.nn import Conv2d, Dropout, Linear, Module, models, replace_layers
+from minidl.nn import Conv2d, Dropout, Linear, MixtureOfExperts, Module, models, replace_layers
 from minidl.parallel.tensor.convolution import ColumnConv2d, RowConv2d, SampleConv2d, ShardedBatchNorm
 from minidl.parallel.tensor.dropout import ShardedDropout
 from minidl.parallel.tensor.embedding import PositionEmbedding, VocabularyEmbedding
@@ -31,6 +31,10 @@ def gpt_layout(model: models.GPT, sequence: bool = False) -> Layout:
     block: Any = next(iter(model.transformer.h), None)
     if block is None:
         raise ValueError("a GPT without blocks has no layers to divide: n_layer must be at least 1")
+    if isinstance(block.mlp, MixtureOfExperts):
+        raise ValueError(
+            "a GPT with experts is divided by its experts, not along tp: use ep instead of tp, or leave out experts"
+        )
     layout: dict[str, Callable[[Any, Communicator], Module]] = {
         "transformer.wte": partial(VocabularyEmbedding, sequence=sequence),
         "*.attn.c_attn": partial(

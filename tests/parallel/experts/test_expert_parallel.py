@@ -10,10 +10,12 @@ import pytest
 
 from minidl import Tensor, cluster, nn, optim, parallel, random
 from minidl.data import Dataset, Splits
-from minidl.parallel import Hybrid, Job, Serial
+from minidl.parallel import Hybrid, Job, Serial, Sharded, Synchronous
 from minidl.parallel.experts import ExpertParallel, dispatched_bytes
+from minidl.parallel.tensor import ColumnLinear, RowLinear
 from tests.parallel.tensor.test_hybrid import Restored
 from tests.parallel.test_split_models import assert_same_run
+from tests.parallel.two_stages import TwoStages
 from tests.tiers import exhaustively
 
 pytestmark = pytest.mark.timeout(300)
@@ -97,7 +99,8 @@ def test_in_float16_the_balance_loss_is_scaled_as_the_models_loss():
     }
     one_step = replace(job(), **settings, epochs=1, clip_norm=None)
     in_half = replace(one_step, precision="float16")
-    runs = (one_step, Serial(shards=2), 1), (in_half, Serial(shards=2), 1), (in_half, Hybrid(dp=1, ep=2), 2)
+    ways = (Serial(shards=2), 1), (Hybrid(dp=1, ep=2), 2), (Sharded(stage=3), 2)
+    runs = (one_step, *ways[0]), *((in_half, *way) for way in ways)
     gates = [parallel.train(*run, on="simulation").checkpoint.model["transformer.h.1.mlp.gate.weight"] for run in runs]
     for in_float16 in gates[1:]:
         np.testing.assert_allclose(in_float16, gates[0], atol=1e-4)  # without the balance loss it differs by 4e-3
@@ -107,11 +110,56 @@ def _single(**settings) -> nn.Module:
     return gpt(**settings).float()
 
 
-def test_replicas_with_all_experts_train_to_the_same_numbers():
-    truth = parallel.train(job(), Serial(shards=3), on="simulation")
-    report = parallel.train(job(), parallel.Synchronous(), nodes=3, on="simulation")
+@pytest.mark.parametrize(
+    ("strategy", "nodes", "truth"),
+    [
+        (Sharded(stage=3, accumulate=2), 2, Serial(shards=2, micro_batches=2)),
+        (TwoStages(3), 2, Serial(micro_batches=3)),
+        *exhaustively(
+            (Synchronous(), 3, Serial(shards=3)),
+            (Synchronous(accumulate=2), 3, Serial(shards=3, micro_batches=2)),
+            (Sharded(stage=2), 3, Serial(shards=3)),
+            (parallel.SufficientFactors(), 2, Serial(shards=2)),
+            (Hybrid(dp=2, pp=2, shard=3, micro_batches=2, recompute="full"), 4, Serial(shards=2, micro_batches=2)),
+            (Hybrid(dp=2, shard=1), 2, Serial(shards=2)),
+        ),
+    ],
+)
+def test_replicas_with_all_experts_train_to_the_same_numbers(strategy, nodes, truth):
+    reports = [parallel.train(job(balance=0.3), *way, on="simulation") for way in ((strategy, nodes), (truth, 1))]
+    assert_same_run(*reports)
+    assert_equal_counts(*reports)
+
+
+@pytest.mark.parametrize(
+    ("replica", "nodes"),
+    [(Hybrid(pp=2, micro_batches=2), 2), *exhaustively((TwoStages(1), 2), (Hybrid(pp=3, micro_batches=2), 3))],
+)
+def test_one_split_worker_of_servers_has_the_balance_loss_of_one_node(replica, nodes):
+    one = replace(job(balance=0.3, n_layer=3), optimizer=partial(optim.SGD, lr=0.1, momentum=0.8))
+    truth = parallel.train(one, Serial(micro_batches=replica.micro_batches), on="simulation")
+    report = parallel.train(one, parallel.ParameterServer(servers=2, replica=replica), nodes, on="simulation")
+    for name, array in truth.checkpoint.model.items():
+        np.testing.assert_allclose(report.checkpoint.model[name], array, atol=1e-10)
+    assert_equal_counts(report, truth)
+
+
+def test_experts_that_a_layout_divides_along_tp_are_counted_once():
+    layout = {"*.c_fc": ColumnLinear, "*.mlp.experts.*.c_proj": RowLinear}
+    report = parallel.train(job(), Hybrid(dp=1, tp=2, layout=layout), 2, on="simulation")
+    truth = parallel.train(job(), on="simulation")
     assert_same_run(report, truth)
     assert_equal_counts(report, truth)
+
+
+def test_counts_stay_with_their_epochs_when_a_rank_has_died_and_another_has_joined():
+    three = replace(job(), epochs=3)
+    dies = cluster.FaultPlan().kill(1, at=("all_reduce", 7))
+    survival = parallel.Elastic(rejoin=True)
+    report = parallel.train(three, Synchronous(), 3, on="simulation", elastic=survival, faults=dies)
+    assert [(restart.epoch, restart.step, restart.joined) for restart in report.restarts] == [(2, 1, 0), (3, 0, 1)]
+    samples = [{counts.load.sum() / 5 for counts in epoch.values()} for epoch in report.routing]
+    assert samples == [{27 - (4 + 4 + 0)}, {27 - 13}, {27}]  # without the dead one's, and before the restart
 
 
 def test_a_checkpoint_names_each_expert_and_is_loaded_by_any_number_of_ranks_to_the_bit(tmp_path):
@@ -181,6 +229,7 @@ def test_ranks_with_other_numbers_of_tokens_have_the_outputs_and_gradients_of_on
         ({"ep": 2}, partial(nn.models.GPT, 17, 5, 1, 2, 6), "has none: leave out ep"),
         ({"ep": 0}, gpt, "ep must be at least 1"),
         ({"ep": 2, "tp": 2}, gpt, "goes with dp and pp: leave out tp, or ep"),
+        ({"ep": 1, "tp": 2}, gpt, "with experts is divided by its experts, not along tp: use ep instead of tp"),
         ({"ep": 2, "spatial": 2, "shard": 1}, gpt, "leave out spatial and shard, or ep"),
         ({"ep": 2, "schedule": "pipedream"}, gpt, "choose another schedule"),
         ({"ep": 2, "dp": 3}, gpt, r"dp=3, pp=1, tp=1, ep=2 need 6 nodes, got 2"),
@@ -189,3 +238,17 @@ def test_ranks_with_other_numbers_of_tokens_have_the_outputs_and_gradients_of_on
 def test_plans_that_do_not_fit_are_refused_before_the_run(settings, model, message):
     with pytest.raises(ValueError, match=message):
         parallel.train(replace(job(), model=model), Hybrid(**settings), nodes=max(settings["ep"], 2), on="simulation")
+
+
+@pytest.mark.parametrize(
+    ("numbers", "message"),
+    [
+        ((0, 8, 5, 64), "ranks must be at least 1, got 0"),
+        ((2, 3, 5, 64), "3 experts cannot be divided by 2 ranks"),
+        ((2, 4, 5, -3), "width must be at least 0, got -3"),
+        ((2, 4, 2.5, 64), "capacity must be a whole number"),
+    ],
+)
+def test_the_formula_of_the_bytes_refuses_numbers_of_no_layer(numbers, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        dispatched_bytes(*numbers)

@@ -13,6 +13,7 @@ import pytest
 
 from minidl import Tensor, cluster, nn, optim, parallel
 from minidl.grad_mode import is_grad_enabled, recomputing
+from minidl.nn.feed_forward import FeedForward
 from minidl.nn.models import gpt
 from minidl.parallel import Job, Pipeline, pipeline
 from tests.parallel.jobs import blobs, small_job
@@ -87,7 +88,7 @@ class DropsWeights(nn.Module):
 
 
 def untied() -> nn.Module:
-    block = gpt.Block(n_embd=8, n_head=2, dropout=0.2, bias=True)
+    block = gpt.Block(n_embd=8, n_head=2, dropout=0.2, bias=True, mlp=partial(FeedForward, 8, 32, dropout=0.2))
     return nn.Sequential(nn.Embedding(11, 8), DropsWeights(), block, DropsWeights(), nn.Linear(8, 11)).double()
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from minidl import nn, optim, parallel
 from minidl.data import Dataset, Splits
-from minidl.parallel.planner import Arrangement, Transformer, memory
+from minidl.parallel.planner import Arrangement, CountedModel, Transformer, memory
 from tests.tiers import exhaustively
 
 GPT = Transformer(layers=8, width=96, heads=6, context=64, vocabulary=204, fused=False)
@@ -51,6 +51,18 @@ def test_memory_is_within_two_percent_of_what_the_models_shapes_say(arrangement)
         assert found.by_component[component] == pytest.approx(expected.by_component[component], rel=0.01)
     activations = expected.by_component["activations"]
     assert found.by_component["activations"] == pytest.approx(activations, rel=0.03, abs=0.02 * expected.total)
+
+
+def test_the_fullest_stage_may_be_any_one():
+    model = CountedModel.of(nn.models.MLP(10, 20, 3001, 2999, 30, 40, 10), np.zeros((1, 10), np.float32))
+    held = memory(model, Arrangement(48, pp=6)).by_component
+    numbers = 3001 * 2999 + 2999
+    assert (held["weights"], held["gradients"], held["optimizer"]) == (2 * numbers, 2 * numbers, 12 * numbers)
+
+
+def test_stages_hold_the_parameters_once_but_for_the_matrix_of_embedding_and_head():
+    stages = GPT.stages(Arrangement(24, pp=4))
+    assert sum(stage.weights for stage in stages) == GPT.parameters + GPT.vocabulary * GPT.width
 
 
 def test_long_sequences_keep_no_matrix():

@@ -68,13 +68,21 @@ def test_with_less_memory_the_best_is_the_fastest_that_still_fits(plans, tight):
 
 
 def test_what_fits_nowhere_is_refused_with_what_is_missing():
-    with pytest.raises(ValueError, match=r"no arrangement fits: .* so \d+\.\d GB are missing: take more nodes"):
+    with pytest.raises(ValueError, match=r"no arrangement fits: .* so \d+ GB are missing: take more nodes"):
         search(Transformer(96, 12288, 96, 2048), MACHINES["a100x8"], 8)
 
 
 def test_sizes_that_divide_nowhere_are_refused():
     with pytest.raises(ValueError, match="choose a minibatch that is a multiple of 14"):
         search(Transformer(5, 99, 3, 32), replace(SMALL, nodes=7), 25)
+
+
+def test_a_large_node_may_divide_each_layer_over_all_its_accelerators():
+    gpt = Transformer(layers=2, width=224, heads=16, context=96, vocabulary=303)
+    tried = [
+        {each.arrangement.tp for each in search(gpt, replace(SMALL, accelerators=a, nodes=16 // a), 1)} for a in (8, 16)
+    ]
+    assert tried == [{8}, {8, 16}]
 
 
 def test_experts_are_shared_out():

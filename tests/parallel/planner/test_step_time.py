@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
-from minidl.cluster import cost
+from minidl import data, nn, optim, parallel
+from minidl.cluster import Network, Node, Simulation, cost
 from minidl.parallel.pipeline import Times, simulate
-from minidl.parallel.planner import MACHINES, Arrangement, Transformer, step_time, traffic, utilisation
+from minidl.parallel.planner import MACHINES, Arrangement, Machine, Transformer, memory, step_time, traffic, utilisation
+from tests.tiers import exhaustively
 
 A100 = replace(MACHINES["a100x8"], nodes=16)
 GPT = Transformer(layers=48, width=1536, heads=16, context=1024, vocabulary=30011)
@@ -75,6 +78,31 @@ def test_replicas_sum_gradients_in_the_time_of_a_ring_and_hide_it_behind_backwar
     assert hidden.data == pytest.approx(max(exposed.data - passes.total + passes.forward.total, 0))
 
 
+def test_a_pass_hides_as_much_of_gathers_and_sums_as_it_takes():
+    slow = replace(A100, between=1e7)
+    arrangement = Arrangement(3 * 128, dp=128, shard=3)
+    exposed, hidden = (step_time(GPT, replace(arrangement, overlap=overlap), slow).data for overlap in (False, True))
+    (passes,) = GPT.passes(arrangement, slow)
+    assert exposed - hidden == pytest.approx(3 * passes.total, rel=1e-9)
+
+
+def test_the_update_takes_as_long_as_the_memory_of_the_optimizers_state_has_numbers():
+    gpt = replace(GPT, experts=6, top=2)
+    for shard in range(4):
+        arrangement = Arrangement(36, dp=6, ep=3, shard=shard)
+        numbers = memory(gpt, arrangement).by_component["optimizer"] / 12
+        found = step_time(gpt, arrangement, A100).optimizer
+        assert found == pytest.approx(44 * numbers / (0.8 * A100.memory_rate), rel=1e-9)
+
+
+def test_experts_use_links_between_nodes_for_every_accelerator():
+    gpt, few = replace(GPT, experts=16), Arrangement(32, dp=16, ep=16)
+    fast = replace(A100, inside=1e30, inside_latency=0.0, between_latency=0.0, between=1e9)
+    leaves = 8 * 8 / 16 * 2 * 2 * 1024 * 1536  # bytes of 8 ranks in one exchange: to 8 of 16
+    exchanges = 2 * 48 * 2 * 2  # of two micro-batches: to experts and back, forward and backward
+    assert step_time(gpt, few, fast).experts == pytest.approx(exchanges / 2 * leaves / 0.8e9, rel=1e-6)
+
+
 @pytest.mark.parametrize(("shard", "times"), [(0, 2), (1, 2), (2, 2), (3, 2 * 5 + 1)])
 def test_numbers_sent_along_dp_are_those_of_hybrid(shard, times):
     arrangement = Arrangement(30, dp=6, shard=shard)
@@ -93,6 +121,7 @@ def test_the_ends_of_a_pipeline_add_up_the_gradient_of_the_embedding():
 def test_interleaving_sends_more_along_pp():
     once = traffic(GPT, Arrangement(24, pp=4, tp=2))["pp"]
     assert once == 24 * 2 * (2 * 1024 * 1536) / 2
+    assert traffic(GPT, Arrangement(24, pp=2, tp=2))["pp"] == once / 2  # the ends send in one direction
     assert traffic(GPT, Arrangement(24, pp=4, tp=2, schedule="interleaved", chunks=3))["pp"] == 3 * once
 
 
@@ -118,6 +147,48 @@ def test_the_order_of_the_axes_decides_which_messages_leave_a_node():
 def test_utilisation_is_the_models_flops_by_the_peak():
     arrangement = Arrangement(24, dp=3, recompute="full")
     assert utilisation(GPT, arrangement, A100, 2.5) == pytest.approx(GPT.flops(24) / (2.5 * 3 * 312e12))
+
+
+@pytest.mark.parametrize(
+    "arrangement",
+    [
+        Arrangement(24, dp=2, pp=2, tp=2),
+        *exhaustively(
+            Arrangement(24, dp=4),
+            Arrangement(24, pp=4),
+            Arrangement(24, pp=4, schedule="zb-h1"),
+            Arrangement(24, pp=4, schedule="zb-h2"),
+            Arrangement(24, pp=2, schedule="interleaved", chunks=2),
+            Arrangement(24, tp=3, recompute="full"),
+            Arrangement(24, tp=2, sequence=True, recompute="selective"),
+            Arrangement(24, dp=3, pp=4, tp=2, recompute="full"),
+        ),
+    ],
+    ids=str,
+)
+def test_a_step_is_within_five_percent_of_the_one_that_is_simulated(arrangement):
+    gpt = Transformer(layers=8, width=96, heads=6, context=64, vocabulary=204, fused=False)
+    peak, alpha, beta = 1.1e9, 2.3e-6, 4.7e-9  # the simulation's numbers have 4 bytes, the planner's 2
+    ideal = {"efficiency": 1.0, "half": 0.0, "inside_latency": alpha}
+    machine = Machine(24, peak, 1e12, 1e30, inside=1 / (0.8 * beta), between=1.0, **ideal)
+    tokens = np.zeros((24, 64), np.int64)
+    dataset = data.Dataset(tokens, tokens)
+    job = parallel.Job(
+        lambda: nn.models.GPT(204, 64, 8, 6, 96),
+        data.Splits(dataset, dataset),
+        lambda parameters: optim.SGD(parameters, lr=0.1),
+        batch_size=24,
+    )
+    on = Simulation(Network(alpha, beta / 2), Node(peak, 1e30))
+    strategy = replace(arrangement.strategy(), overlap=False, algorithm="ring")
+    played = parallel.simulated_step(job, strategy, arrangement.world, on).seconds
+    assert step_time(gpt, replace(arrangement, overlap=False), machine).total == pytest.approx(played, rel=0.05)
+
+
+def test_experts_are_typed_as_hybrid_counts_them():
+    arrangement = Arrangement(48, dp=8, ep=4)
+    assert str(arrangement) == "dp=2,ep=4,micro_batches=6"
+    assert (arrangement.strategy().dp, arrangement.strategy().ep) == (2, 4)
 
 
 def test_arrangements_that_do_not_divide_are_refused():

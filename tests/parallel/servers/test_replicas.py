@@ -188,7 +188,9 @@ def test_a_minibatch_is_that_of_one_worker():
     replica = Hybrid(pp=2, micro_batches=6)
     with pytest.raises(ValueError, match=r"5 samples, cannot be cut into 6 micro-batches: use at most 5"):
         parallel.train(plain_job(model=mlp, batch_size=5), ParameterServer(replica=replica), 4, "simulation")
-    with pytest.raises(TypeError, match=r"ParameterServer: replica must be a Strategy, .* got 'hybrid'"):
+    with pytest.raises(
+        TypeError, match=r"ParameterServer: replica must be a Strategy, such as parallel.Hybrid\(pp=2\), got 'hybrid'"
+    ):
         ParameterServer(replica="hybrid")
     whole = mlp()
     with pytest.raises(ValueError, match="give Job a function that makes the model"):
