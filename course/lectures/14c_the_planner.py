@@ -383,8 +383,8 @@ say(f"Bytes can also be measured: in a step of {name_of(on_four)} on 4 processes
     "the run, too. The formula leaves out what embedding and head send along $tp$.")  # fmt: skip
 
 # %% [markdown]
-# These plans are not all. `benchmarks/planner_regret.py` simulates every plan without `shard`, in the usual order of the
-# axes, on 20 drawn clusters. It compares the formula's first choice with the fastest.
+# These plans are not all. `benchmarks/planner_regret.py` simulates every plan without `shard`, in the usual order of
+# the axes, on 20 drawn clusters. It compares the formula's first choice with the fastest.
 #
 # ## What binds?
 #
@@ -427,8 +427,8 @@ for freedom, allowed in FREEDOMS.items():
 table(["what plans may do", "plans that fit", "the fastest", "s"], rows, "formula; each line adds to those above it")
 
 # %% [markdown]
-# The first freedoms save operations or memory, so that faster plans fit; the last two fill the bubble. In another order,
-# each would gain something else. Now turn the cluster, for a GPT of 22 billion weights and 128 texts a step:
+# The first freedoms save operations or memory, so that faster plans fit; the last two fill the bubble. In another
+# order, each would gain something else. Now turn the cluster, for a GPT of 22 billion weights and 128 texts a step:
 
 
 # %% source_hidden=true
