@@ -160,7 +160,7 @@ say(f"It chooses {name_of(best.arrangement)}: {best.seconds:.1f} s, {gain:.0%} l
 # In it, `sequence=True` means slices of the positions (10a), `shard=1` shares out the optimizer's state and `shard=3`
 # all state (13a), `zb-h2` is a zero-bubble schedule (11b), and ranks along the last of `axes` are neighbours. The
 # search does not try more than 8 shards, more than 32 texts in a micro-batch, or stages of different numbers of blocks.
-# It tries other orders of the axes for the 200 fastest plans only.
+# It tries other orders of the axes for the 200 fastest only.
 
 # %% [markdown]
 # ## Is the formula true?
@@ -383,8 +383,8 @@ say(f"Bytes can also be measured: in a step of {name_of(on_four)} on 4 processes
     "the run, too. The formula leaves out what embedding and head send along $tp$.")  # fmt: skip
 
 # %% [markdown]
-# These plans are not all. `benchmarks/planner_regret.py` simulates every plan without `shard`, in the usual order of
-# the axes, on 20 drawn clusters. It compares the formula's first choice with the fastest.
+# `benchmarks/planner_regret.py` simulates every plan without `shard`, in the usual order of the axes, on 20 drawn
+# clusters. It compares the formula's first choice with the fastest.
 #
 # ## What binds?
 #
