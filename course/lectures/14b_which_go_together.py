@@ -540,8 +540,8 @@ say(f"The slowest order takes **{max(times) / min(times):.1f}** times as long as
 # %% [markdown]
 # The innermost axis decides: it has the fast links. tp sends most by far, and nothing can be computed meanwhile. If it
 # crosses servers, it slows down every stage, and the bubble, in which the other stages wait, grows with it. If pp is
-# innermost, the cards of a server are of different stages and seldom send at the same time. (A wait for the stage
-# before counts as bubble in the simulation, and as pp in the formula.)
+# innermost, the cards of a server are of different stages and seldom send at the same time. (To a card that
+# waits, messages between other stages are a bubble in the simulation; the formula calls them pp.)
 #
 # ### Which mesh, in which order?
 
