@@ -285,9 +285,9 @@ see(
 # With $c = 1$ the load-balancing loss does no better than chance, which drops a share of about $0.4 \sqrt{E/n}$: fewer
 # if there are more tokens. (Without it our gate becomes uneven, but it does not collapse. Shazeer et al. report gates
 # that always chose the same few experts.) What remains is the choice of the capacity. Larger factors drop fewer tokens,
-# but empty slots are computed and, as we shall see, sent. Turn the number of experts, the capacity factor, $k$ and the
-# gate. With $k = 2$ (*top-2*), each token goes to its two likeliest experts, and there are twice as many slots. The
-# uneven gate likes some experts better: its preferences (logits) are one draw with standard deviation 0.7.
+# but empty slots are computed and, as we shall see, sent. Turn it. With $k = 2$ (*top-2*), each token goes to its two
+# likeliest experts, and there are twice as many slots. The uneven gate's preferences (logits) are one draw with
+# standard deviation 0.7.
 
 # %% source_hidden=true
 FACTORS = (0.5, 0.75, 1, 1.25, 1.5, 1.75, 2, 2.5, 3)
@@ -338,9 +338,9 @@ explore(
 #
 # The point of experts is to have very many of them, more than one node can hold. So divide the *experts* over the
 # ranks: rank $r$ of $P$ has $E/P$ of them. This is *expert parallelism*. The ranks also divide the *samples*, as in
-# data parallelism: each has tokens of its own, and a copy of all other weights, gate included. A rank's tokens want
-# experts that are elsewhere. So each rank sends every other rank the tokens for its experts, and every other rank does
-# the same. This collective is an *all-to-all*. The outputs go back by a second one.
+# data parallelism: each has tokens of its own, and a copy of all other weights, gate included. Each rank sends every
+# other rank the tokens for its experts, and every other rank does the same. This collective is an *all-to-all*. The
+# outputs go back by a second one.
 #
 # Below are our eight trained experts on four ranks, with 90 facts each.
 
@@ -525,8 +525,7 @@ table(["", "busiest expert (% of the facts)", "loss in the last pass", "facts kn
 # gate learns from. It moves tokens from one expert to another to even out the counts, whatever the experts have learned
 # about them. Without that loss the gate gets no gradient at all and stays as it was drawn. Then the facts are divided
 # among the experts by chance, which is better. So look at the load *and* at what is learned, compared with a dense
-# network of the same cost. Other mistakes of this kind: no skip connection, so that dropped tokens are zero afterwards;
-# and outputs that are put back in the order of the slots instead of that of the tokens.
+# network of the same cost.
 #
 # ## What the papers report
 #
@@ -539,7 +538,7 @@ table(["", "busiest expert (% of the facts)", "loss in the last pass", "facts kn
 # **Fedus et al. (2021)**, Switch Transformers (arXiv:2101.03961), show that one expert for each token suffices. They
 # use $\alpha = 0.01$ and capacity factors from 1 to 2, and typically drop less than 1 % of the tokens. With 64 experts
 # they need a seventh of the time of a dense model with as many operations a token, and also less than half the time of
-# a dense one with 3.5 times as many. Their largest model has over a trillion weights.
+# a dense one with 3.5 times as many.
 
 # %% source_hidden=true
 gates = np.array([[0.51, 0.49]] * 3 + [[0.1, 0.9]] * 2)
@@ -567,7 +566,6 @@ table(["experts in a block", "million weights", "million flops a token", "weight
 # What our facts do *not* show: that more knowledge is what a model lacks. Text has rules as well as facts. A small GPT
 # with experts, trained for two hundred steps, reads text no better than a dense one
 # ([reproduction](../benchmarks/reproductions/mixture_of_experts.py)): each expert sees only its share of the tokens.
-# The papers train on billions of tokens.
 #
 # ## The answer
 #
@@ -587,7 +585,6 @@ table(["experts in a block", "million weights", "million flops a token", "weight
 # 2. You have 8 nodes and 8 experts. When would you rather give each node all experts, and all-reduce their gradients?
 # 3. One of four ranks has the two busiest experts. Whom does it delay? Would it help to drop the fixed capacity?
 #
-# Experts are one more axis along which work can be divided, beside samples, layers and weights. Which of these go
-# together?
+# Experts are one more axis along which work can be divided, beside samples, layers and weights.
 #
 # Next: [14b. Which ways of sharing go together?](14b_which_go_together.ipynb)

@@ -44,7 +44,7 @@ table(
 
 # %% [markdown]
 # The first way uses all cards, and does not fit by far. The others fit, and leave nine of ten cards idle. So ways have
-# to be *combined*. We begin with two of them.
+# to be *combined*.
 #
 # ## Two ways, by hand
 #
@@ -216,7 +216,7 @@ say(f"The two replicas of two cards push in the same order, and with the same st
 # They do here, since messages take no time and a replica's layers take as long on two cards as on one. With slower
 # messages the order may differ. The run is then another asynchronous run, as valid as the first.
 #
-# In minidl it is `ParameterServer(replica=Hybrid(pp=2))`. A replica may also be divided by tp, and have micro-batches.
+# In minidl it is `ParameterServer(replica=Hybrid(pp=2))`.
 
 # %% source_hidden=true
 assert np.abs(vectors[1] - two.results[-1][0]).max() < 1e-12
@@ -356,7 +356,7 @@ say(f"{yes} of {len(CELLS)} pairs go together, **{yes / len(CELLS):.0%}** (your 
     f"{guess_share.against(round(100 * yes / len(CELLS)))}).")  # fmt: skip
 
 # %% [markdown]
-# Why do the others not? Let us ask for three of them:
+# Why not the others? Three of them:
 
 
 # %%
