@@ -585,6 +585,4 @@ table(["experts in a block", "million weights", "million flops a token", "weight
 # 2. You have 8 nodes and 8 experts. When would you rather give each node all experts, and all-reduce their gradients?
 # 3. One of four ranks has the two busiest experts. Whom does it delay? Would it help to drop the fixed capacity?
 #
-# Experts are one more axis along which work can be divided, beside samples, layers and weights.
-#
 # Next: [14b. Which ways of sharing go together?](14b_which_go_together.ipynb)

@@ -356,7 +356,7 @@ say(f"{yes} of {len(CELLS)} pairs go together, **{yes / len(CELLS):.0%}** (your 
     f"{guess_share.against(round(100 * yes / len(CELLS)))}).")  # fmt: skip
 
 # %% [markdown]
-# Why not the others? Three of them:
+# Why not the others?
 
 
 # %%
