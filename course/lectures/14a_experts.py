@@ -61,25 +61,26 @@ from course.figures.page import say, see, table
 from minidl.plots import lines, style
 
 one_thread = threadpool_limits(1)  # matrices as small as ours are not worth a second thread
-SEEDS, EPOCHS, BATCH = range(3), 25, 512
+SEEDS, EPOCHS, BATCH, RATE = range(3), 25, 512, 0.03
 
 
 def network(middle):
     return nn.Sequential(Read(), Skip(middle()), nn.Linear(WIDTH, N))
 
 
-def job(middle, seed=0, epochs=EPOCHS):
+def job(middle, seed=0, epochs=EPOCHS, rate=RATE):
     def cosine(optimizer, steps):
         return optim.CosineAnnealingLR(optimizer, epochs * steps)
 
-    return parallel.Job(partial(network, middle), data.Splits(FACTS, FACTS), partial(optim.Adam, lr=0.03),
+    return parallel.Job(partial(network, middle), data.Splits(FACTS, FACTS), partial(optim.Adam, lr=rate),
                         batch_size=BATCH, epochs=epochs, seed=seed, schedule=cosine)  # fmt: skip
 
 
-def learn(middle, epochs=EPOCHS, strategy=None):
+def learn(middle, epochs=EPOCHS, strategy=None, rate=RATE):
     """A report of each seed."""
     strategy = strategy or parallel.Serial()
-    return [parallel.train(job(middle, seed, epochs), strategy, on="simulation") for seed in bar(SEEDS, "training")]
+    return [parallel.train(job(middle, seed, epochs, rate), strategy, on="simulation")
+            for seed in bar(SEEDS, "training")]  # fmt: skip
 
 
 def known(reports):
@@ -105,9 +106,9 @@ table(["feed-forward network", "hidden units", "weights", "multiply-adds a token
        ["small, 4 times as long", 32, f"{small[0]:,}", f"{small[1]:,.0f}", known(runs["small, 4 times as long"])],
        ["large", 256, f"{large[0]:,}", f"{large[1]:,.0f}", known(runs["large"])]],
       f"measured: mean and standard deviation of {len(SEEDS)} seeds; {EPOCHS} passes over the facts, and "
-      f"{4 * EPOCHS} in the second row; Adam, minibatches of {BATCH}")  # fmt: skip
-say(f"The large network knows more, at {large[1] / small[1]:.0f} times the computing *for each token*. Training the "
-    "small one for longer helps less.")  # fmt: skip
+      f"{4 * EPOCHS} in the second row; Adam, learning rate {RATE}, minibatches of {BATCH}")  # fmt: skip
+say(f"The large network knows more, at {large[1] / small[1]:.0f} times the multiply-adds *for each token*. Training "
+    "the small one for longer helps less.")  # fmt: skip
 
 # %% [markdown]
 # A dense network uses all of its weights for every token, so what it can know and what a token costs grow together. But
@@ -165,7 +166,7 @@ say(f"`nn.MixtureOfExperts` has the same outputs and gradients as our `Switch`, 
     f"{theirs.counts.dropped} are dropped.")  # fmt: skip
 
 # %% [markdown]
-# Now teach the facts to eight experts of 32 hidden units each, at the same rate, for as many steps:
+# Now teach the facts to eight experts of 32 hidden units each, at the same learning rate, for as many steps:
 
 # %%
 guess_known = guess("How many of the facts do eight small experts know?", unit="%")
@@ -191,13 +192,13 @@ see(
     lines.draw([lines.Panel(points(1), "multiply-adds a token", "facts known (%)", "cost", "x", ylim=(0, 105)),
                 lines.Panel(points(0), "weights", "facts known (%)", "size", "x", ylim=(0, 105))],
                source="measured"),
-    "one point a seed; weights and multiply-adds of the middle layer. Left: the experts cost little more than the "
-    "small network; eight know most of what the large one knows, sixteen as much. Right: eight experts have about as "
-    "many weights as the large network.",
+    "one point a seed; weights and multiply-adds of the middle layer. Left: the experts cost far "
+    "less than the large network; eight know most of what it knows, sixteen as much. Right: eight experts have about "
+    "as many weights as the large network, sixteen twice as many.",
 )  # fmt: skip
 
 # %% [markdown]
-# The experts' *weights* decide what they know, and the weights that a token *meets* decide what it costs. So the answer
+# What experts can know grows with *all* their weights; what a token costs, with those that it *meets*. So the answer
 # seems to be yes. But there are three prices: tokens that are dropped, messages, and training that can go wrong without
 # a sign.
 #
@@ -281,11 +282,12 @@ see(
 )  # fmt: skip
 
 # %% [markdown]
-# With $c = 1$ the loss does no better than chance, which drops a share of about $0.4 \sqrt{E/n}$: fewer if there are
-# more tokens. (Without it our gate becomes uneven, but it does not collapse. Shazeer et al. report gates that always
-# chose the same few experts.) What remains is the choice of the capacity. Larger factors drop fewer tokens, but empty
-# slots are computed and, as we shall see, sent. Turn the number of experts, the capacity factor, $k$ and the gate. With
-# $k = 2$ (*top-2*), each token goes to two experts, and there are twice as many slots.
+# With $c = 1$ the load-balancing loss does no better than chance, which drops a share of about $0.4 \sqrt{E/n}$: fewer
+# if there are more tokens. (Without it our gate becomes uneven, but it does not collapse. Shazeer et al. report gates
+# that always chose the same few experts.) What remains is the choice of the capacity. Larger factors drop fewer tokens,
+# but empty slots are computed and, as we shall see, sent. Turn it. With $k = 2$ (*top-2*), each token goes to its two
+# likeliest experts, and there are twice as many slots. The uneven gate's preferences (logits) are one draw with
+# standard deviation 0.7.
 
 # %% source_hidden=true
 FACTORS = (0.5, 0.75, 1, 1.25, 1.5, 1.75, 2, 2.5, 3)
@@ -311,8 +313,8 @@ def trade(axes, experts, capacity_factor, k, gate):
     slots = nn.MixtureOfExperts(1, 1, experts, k, capacity_factor).capacity(BATCH)
     sent = dispatched_bytes(4, experts, slots, WIDTH) / 1e3
     axes.plot(capacity_factor, share, marker="o", markersize=12, markerfacecolor="none", color="black")
-    axes.text(0.97, 0.3, f"circle: {share:.1f} % dropped,\n{sent:.0f} kB sent by each\nof 4 ranks", ha="right",
-              transform=axes.transAxes, fontsize=8)  # fmt: skip
+    axes.text(0.97, 0.3, f"circle: {share:.1f} % dropped,\n{sent:.0f} kB to the experts\nfrom each of 4 ranks",
+              ha="right", transform=axes.transAxes, fontsize=8)  # fmt: skip
     axes.set(xlabel="capacity factor", ylabel="dropped choices (%)", ylim=(-2, 75))
     axes.legend(fontsize=8, loc="upper right")
 
@@ -320,8 +322,8 @@ def trade(axes, experts, capacity_factor, k, gate):
 explore(
     trade,
     f"{BATCH} tokens on each rank. For an even gate, counts of tokens that choose by chance lie on the formula. More "
-    "experts mean fewer slots each, and chance drops more. An uneven gate drops tokens even at a capacity factor of 2. "
-    "Top-2 sends twice as much.",
+    "experts mean fewer slots each, and chance drops more. This uneven gate drops tokens even at a capacity factor of "
+    "2. Top-2 sends twice as much.",
     experts=[8, 4, 16, 64],
     capacity_factor=[1, 0.5, 1.25, 1.5, 2, 3],
     k=[1, 2],
@@ -336,9 +338,9 @@ explore(
 #
 # The point of experts is to have very many of them, more than one node can hold. So divide the *experts* over the
 # ranks: rank $r$ of $P$ has $E/P$ of them. This is *expert parallelism*. The ranks also divide the *samples*, as in
-# data parallelism: each has tokens of its own, and a copy of all other weights, gate included. A rank's tokens want
-# experts that are elsewhere. So each rank sends every other rank the tokens for its experts, and every other rank does
-# the same. This collective is an *all-to-all*. The outputs go back by a second one.
+# data parallelism: each has tokens of its own, and a copy of all other weights, gate included. Each rank sends every
+# other rank the tokens for its experts, and every other rank does the same. This collective is an *all-to-all*. The
+# outputs go back by a second one.
 #
 # Below are our eight trained experts on four ranks, with 90 facts each.
 
@@ -390,19 +392,18 @@ with style.applied():
             axes.text(column, row, str(count), ha="center", va="center")
         axes.set(title=title, xlabel=f"to {end}", ylabel=f"from {start}", xticks=range(4), yticks=range(4))  # fmt: skip
     style.label_source(figure, "measured")
-see(figure, "how many of a rank's 90 tokens go to the experts of each rank; on the diagonal they stay. The outputs "
-            "take the same ways back: the matrix is transposed.")  # fmt: skip
-table(["ranks", "capacity factor", "slots", "one all-to-all, formula", "step, formula", "step, processes",
+see(figure, "how many of a rank's 90 tokens choose the experts of each rank; on the diagonal they stay. Outputs take "
+            "the same ways back: the matrix is transposed.")  # fmt: skip
+table(["ranks", "capacity factor", "slots of an expert", "one all-to-all, formula", "step, formula", "step, processes",
        "step, simulated", "tokens · width · (P-1)/P"], rows,
-      "bytes that a rank sends; last column: in one all-to-all, if there are as many slots as tokens")  # fmt: skip
+      "bytes that a rank sends, slots for its tokens; last column: one all-to-all, if slots = tokens")  # fmt: skip
 say(f"In a step the layer sends {all_to_alls:g} times what one all-to-all does (your guess: "
     f"{guess_times.against(round(all_to_alls))}). The outputs differ from those of the undivided layer by at most "
     f"{max(differences):.0e}.")  # fmt: skip
 
 # %% [markdown]
 # There are four: backward sends gradients of the outputs to the experts, and gradients of the tokens back. *The
-# backward of an all-to-all is an all-to-all the other way.* For $n$ tokens of $d$ numbers on each rank, one of them
-# sends
+# backward of an all-to-all is an all-to-all the other way.* In one of them, a rank with $n$ tokens of $d$ numbers sends
 #
 # $$E \left\lceil \frac{c\,n}{E} \right\rceil d\, \frac{P-1}{P} \approx c\,n\,d\,\frac{P-1}{P} \text{ numbers.}$$
 #
@@ -411,7 +412,8 @@ say(f"In a step the layer sends {all_to_alls:g} times what one all-to-all does (
 
 # %% source_hidden=true
 see(
-    cluster.plot_traces([simulated.trace], row_height=0.26, titles=["forward and backward of a mixture on four ranks"]),
+    cluster.plot_traces([simulated.trace], row_height=0.26,
+                        titles=["forward and backward of a mixture on four ranks (10gbe, 2 GFLOP/s)"]),
     "the ranks route (blue), send tokens, compute their two experts, and send outputs back. Then gradients go the same "
     "way: sent to the experts, computed, sent back. Nobody computes while tokens travel.",
 )  # fmt: skip
@@ -423,7 +425,7 @@ see(
 # ## What is it worth in time?
 #
 # Four simulated nodes of 10 GFLOP/s train on our facts: the small and the large network by data parallelism, and
-# sixteen experts, which know as much as the large network, by `parallel.Hybrid(dp=1, ep=4)`. Each node has four of
+# sixteen experts, which end as high at this learning rate, by `parallel.Hybrid(dp=1, ep=4)`. Each node has four of
 # them, about half as many weights as the large network. `Serial(shards=4)` is the same training on one node, with a
 # capacity for each quarter of a minibatch.
 
@@ -473,8 +475,18 @@ table(["", *(f"step, {name} (ms)" for name in NETWORKS), *(f"80 % known, {name} 
       [[way, *(f"{step[way, name]:.2f}" for name in NETWORKS),
         *(f"{min(times[way, name]):.0f} to {max(times[way, name]):.0f}"
           if np.isfinite(times[way, name]).all() else "never" for name in NETWORKS)] for way in WAYS],
-      f"simulated times, from the fastest to the slowest of {len(SEEDS)} seeds; your guess: "
+      f"simulated times, read after each pass, from the fastest to the slowest of {len(SEEDS)} seeds; your guess: "
       f"{guess_network.against(answer)}")  # fmt: skip
+
+faster = {way: learn(WAYS[way][0], strategy=how, rate=2 * RATE)
+          for way, how in (("large", None), ("16 experts", parallel.Serial(shards=4)))}  # fmt: skip
+fewest = {way: min(np.mean([steps_until(report) for report in reports]) for reports in (learned[way], faster[way]))
+          for way in faster}  # fmt: skip
+gains = [step["large", name] * fewest["large"] / (step["16 experts", name] * fewest["16 experts"]) for name in NETWORKS]
+say("We did not look for the best learning rate of each. At twice the rate the large network knows "
+    f"{known(faster['large'])} % in the end, sixteen experts {known(faster['16 experts'])} % (measured). If each takes "
+    "the rate of these two at which it is sooner, the large network still needs "
+    f"{min(gains):.1f} to {max(gains):.1f} times as long for 80 % on the three networks.")  # fmt: skip
 
 # %% [markdown]
 # A step with experts takes longer than one of the small network: the experts also send tokens, and compute a gate and
@@ -513,8 +525,7 @@ table(["", "busiest expert (% of the facts)", "loss in the last pass", "facts kn
 # gate learns from. It moves tokens from one expert to another to even out the counts, whatever the experts have learned
 # about them. Without that loss the gate gets no gradient at all and stays as it was drawn. Then the facts are divided
 # among the experts by chance, which is better. So look at the load *and* at what is learned, compared with a dense
-# network of the same cost. Other mistakes of this kind: no skip connection, so that dropped tokens are zero afterwards;
-# and outputs that are put back in the order of the slots instead of that of the tokens.
+# network of the same cost.
 #
 # ## What the papers report
 #
@@ -527,7 +538,7 @@ table(["", "busiest expert (% of the facts)", "loss in the last pass", "facts kn
 # **Fedus et al. (2021)**, Switch Transformers (arXiv:2101.03961), show that one expert for each token suffices. They
 # use $\alpha = 0.01$ and capacity factors from 1 to 2, and typically drop less than 1 % of the tokens. With 64 experts
 # they need a seventh of the time of a dense model with as many operations a token, and also less than half the time of
-# a dense one with 3.5 times as many. Their largest model has over a trillion weights.
+# a dense one with 3.5 times as many.
 
 # %% source_hidden=true
 gates = np.array([[0.51, 0.49]] * 3 + [[0.1, 0.9]] * 2)
@@ -555,7 +566,6 @@ table(["experts in a block", "million weights", "million flops a token", "weight
 # What our facts do *not* show: that more knowledge is what a model lacks. Text has rules as well as facts. A small GPT
 # with experts, trained for two hundred steps, reads text no better than a dense one
 # ([reproduction](../benchmarks/reproductions/mixture_of_experts.py)): each expert sees only its share of the tokens.
-# The papers train on billions of tokens.
 #
 # ## The answer
 #
@@ -574,8 +584,5 @@ table(["experts in a block", "million weights", "million flops a token", "weight
 #    several people at once?
 # 2. You have 8 nodes and 8 experts. When would you rather give each node all experts, and all-reduce their gradients?
 # 3. One of four ranks has the two busiest experts. Whom does it delay? Would it help to drop the fixed capacity?
-#
-# Experts are one more axis along which work can be divided, beside samples, layers and weights. Which of these go
-# together?
 #
 # Next: [14b. Which ways of sharing go together?](14b_which_go_together.ipynb)

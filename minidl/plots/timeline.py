@@ -120,7 +120,10 @@ def compare(
         factor, unit = style.time_unit(last - start)
         is_dense |= _draw_panel(axes, panel, start, last, factor, MESSAGE_HEIGHT / row_height)
         if len(panels) > 1:
-            axes.set_title(style.in_lines(_heading(panel, factor, unit), HEADING), fontsize=9)
+            axes.set_title(
+                style.in_lines(_heading(panel, factor, unit, is_cut=end is not None and panel.end >= end), HEADING),
+                fontsize=9,
+            )
         if own_axes or axes is all_axes[-1]:
             margin = 0.003 * (last - start) if any(panel.outline for panel in panels) else 0.0  # for the frame's lines
             axes.set_xlim((start - margin) * factor, (last + margin) * factor)
@@ -297,9 +300,10 @@ def _legend(figure: Figure, panels: Sequence[Panel], shortest: float) -> None:
     )
 
 
-def _heading(panel: Panel, factor: float, unit: str) -> str:
-    """Return the text above one of several runs."""
+def _heading(panel: Panel, factor: float, unit: str, is_cut: bool) -> str:
+    """Return the text above one of several runs; the bars of one that is cut off do not tell how long it lasted."""
     lasts = panel.end * factor
     parts = [f"{panel.source}: {panel.title}" if panel.title else panel.source]
-    parts.append(f"{lasts:.3g} {unit}" if lasts < 1000 else f"{lasts:.0f} {unit}")
+    if not is_cut:
+        parts.append(f"{lasts:.3g} {unit}" if lasts < 1000 else f"{lasts:.0f} {unit}")
     return ", ".join([*parts, panel.note] if panel.note else parts)

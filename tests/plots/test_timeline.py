@@ -218,7 +218,7 @@ def test_an_outline_goes_round_spans_that_follow_each_other_and_joins_the_ranks(
 
 
 def test_runs_one_above_the_other_share_their_scale_and_each_says_what_it_is() -> None:
-    """A long title is broken into lines that fit the picture."""
+    """A long title is broken into lines that fit the picture; a run that is cut off does not say how long it lasts."""
     short = [(0, "compute", 0.0, 0.5, "")]
     figure = timeline.compare(
         [timeline.Panel(ROWS, 2, "measured", "processes"), timeline.Panel(short, 1, "simulated", note="a note")]
@@ -229,6 +229,8 @@ def test_runs_one_above_the_other_share_their_scale_and_each_says_what_it_is() -
     assert lower.get_title(loc="left") == "simulated, 0.5 s, a note"
     assert (upper.get_xlabel(), lower.get_xlabel()) == ("", "time (s)")
     assert figure.get_supxlabel() == "measured and simulated"
+    cut = timeline.compare([timeline.Panel(ROWS, 2, "measured"), timeline.Panel(short, 1, "simulated")], end=1.3)
+    assert [axes.get_title(loc="left") for axes in cut.axes] == ["measured", "simulated, 500 ms"]
     panel = timeline.Panel(ROWS, 2, "simulated", "all_reduce of 100 MB on " + "a/network/in/a/folder/" * 6 + "net.json")
     figure = timeline.compare([panel, panel])
     figure.draw_without_rendering()
