@@ -43,7 +43,7 @@ class OtherShards(Strategy):
     [
         ("tp", r"3.weight is Shard\(axis='tp', index=0, .*, but this rank is 1 of 2 along 'tp'"),
         ("pp", r"3.weight is Shard\(axis='pp', index=0, .*, but this rank is 0 of 1 along 'pp'"),
-        ("dp", r"3.weight is Shard\(axis='dp', .*: a replica's ranks are along 'pp', 'spatial', 'tp', not along 'dp'"),
+        ("dp", r"3.weight is Shard\(axis='dp', .*: a replica's ranks are along 'pp', 'ep', .*, not along 'dp'"),
     ],
 )
 def test_a_shard_is_that_of_the_ranks_place(axis, message):

@@ -42,6 +42,7 @@ from minidl.parallel.data_parallel.synchronized_batch_norm import SynchronizedBa
 from minidl.parallel.spatial.halo import gathered, mean_of_tiles
 from minidl.parallel.spatial.layers import Pooling, SpatialConv2d, SpatialDropout, SpatialPool2d, pooled, sliding
 from minidl.parallel.spatial.tiles import Tile, reach_of
+from minidl.random import Purpose, stream
 from minidl.tensor import Tensor
 
 Size = tuple[int, int]
@@ -266,7 +267,7 @@ def _check_own_code(model: Module, unit: Stage, calls: _Calls, x: Any, made: Any
 
     Layers return random numbers, cut alike, so that it does not matter what they compute.
     """
-    rng = np.random.default_rng(0)
+    rng = stream(Purpose.TRIAL_MAPS, 0)
     maps, outputs = (
         [rng.random(shape) + 0.5 for shape in shapes]
         for shapes in (
