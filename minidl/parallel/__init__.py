@@ -14,7 +14,7 @@ From top to bottom; a file imports only from lines below its own:
     pipeline       a model whose layers are split over nodes, and the order in which they compute
     averaging      weights of each node, averaged: LocalSGD, OneShotAveraging, ElasticAveraging, Gossip, Ensemble
     servers        shared weights, to which workers push gradients: ParameterServer, BackupWorkers, EagerSGD, Hogwild
-    measures       gradient noise scale, learning speed, a report card of published claims
+    measures       gradient noise scale, learning speed, how often to save, a report card of published claims
     products       a matrix product on a grid of ranks; the numbers that grids send
     convolution_grids  words and seconds of layers divided by samples, pixels, channels and filters; the fastest grids
     spatial        convolutions and pooling over images whose pixels several ranks divide
@@ -45,7 +45,7 @@ from minidl.parallel.data_parallel.serial import Serial
 from minidl.parallel.data_parallel.sufficient_factors import SufficientFactors
 from minidl.parallel.data_parallel.synchronous import Synchronous
 from minidl.parallel.job import Job
-from minidl.parallel.measures import learning_speed, noise_scale, report_card
+from minidl.parallel.measures import checkpoint_interval, learning_speed, noise_scale, report_card
 from minidl.parallel.pipeline.pipeline import Pipeline
 from minidl.parallel.plan import ParallelPlan
 from minidl.parallel.run.checkpoint import Checkpoint, CheckpointError
@@ -116,6 +116,7 @@ __all__ = [
     "SufficientFactors",
     "Synchronous",
     "TensorBoard",
+    "checkpoint_interval",
     "compare",
     "convolution_grids",
     "experts",

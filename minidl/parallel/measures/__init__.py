@@ -1,8 +1,9 @@
 """Measures of runs and of published results.
 
-noise_scale       the gradient noise scale: how large a minibatch still pays
-learning_speed    how fast a model learns, per sample and per second
-report_card       what is wrong with a table of results
-result_table      finds which columns of a table are configuration; for the report card
-claimed_speedups  checks a claimed speedup against the table; for the report card
+noise_scale          the gradient noise scale: how large a minibatch still pays
+learning_speed       how fast a model learns, per sample and per second
+checkpoint_interval  how often to save a run whose nodes fail, and what failures cost it
+report_card          what is wrong with a table of results
+result_table         finds which columns of a table are configuration; for the report card
+claimed_speedups     checks a claimed speedup against the table; for the report card
 """
