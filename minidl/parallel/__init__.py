@@ -54,6 +54,7 @@ from minidl.parallel.run.elastic_restart import Elastic
 from minidl.parallel.run.history import Progress
 from minidl.parallel.run.minibatches import micro_batches
 from minidl.parallel.run.report import Report
+from minidl.parallel.run.saving import Saving
 from minidl.parallel.run.session import Session
 from minidl.parallel.run.tensorboard import TensorBoard
 from minidl.parallel.servers.backup_workers import BackupWorkers
@@ -105,6 +106,7 @@ __all__ = [
     "PostLocalSGD",
     "Progress",
     "Report",
+    "Saving",
     "Serial",
     "Session",
     "Sharded",

@@ -110,6 +110,11 @@ class Strategy:
     resumes_from: ClassVar[str] = ""
     counts_device: ClassVar[bool] = False
 
+    @property
+    def saves_within_epoch(self) -> bool:
+        """Whether a run goes on to the same bits from a checkpoint between two minibatches: `train(saving=...)`."""
+        return self.is_resumable
+
     def plan(self, job: Job, nodes: int) -> ParallelPlan:
         """Which rank holds what of which replica; here each node is a replica with the whole model.
 

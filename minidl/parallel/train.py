@@ -30,6 +30,7 @@ from minidl.parallel.run.history import HistoryRow, Progress
 from minidl.parallel.run.rank_record import RankRecord
 from minidl.parallel.run.report import Report
 from minidl.parallel.run.run_files import RunFolder
+from minidl.parallel.run.saving import Saving
 from minidl.parallel.run.session import Session
 from minidl.parallel.run.snapshots import evaluated
 from minidl.parallel.strategy import Strategy, check_strategy
@@ -52,6 +53,7 @@ def train(
     on_failure: str = "raise",
     faults: FaultPlan | None = None,
     elastic: bool | Elastic = False,
+    saving: Saving | None = None,
 ) -> Report:
     """Train `job` by `strategy` on `nodes` nodes and return the Report.
 
@@ -80,6 +82,8 @@ def train(
                     ends without raising, as by SIGKILL or a planned `kill`; an exception, a loss that is not finite and
                     a node that hangs end the run. A fault plan counts the calls of each launch; nodes keep their faults
                     but not their numbers
+        saving      `parallel.Saving(every=..., asynchronous=...)`: checkpoints within epochs, and while training goes
+                    on; None: as `folder` says
 
     Notes
         A run can be resumed on another number of nodes, and by another strategy that can be resumed: weights, optimizer
@@ -123,6 +127,7 @@ def train(
     _by_the_deadline(deadline, partial(strategy.check, timed, nodes))
     strategy = cluster.once(partial(_by_the_deadline, deadline, partial(strategy.prepared, job, nodes)), on)
     survival = check_elastic(strategy, plan, elastic, nodes, on_failure, on)
+    _check_saving(saving, strategy, folder)
     checkpoint = None if resume is None else _resumed(resume, strategy, here, on)
 
     config, is_writer = config or {}, cluster.is_first(on)
@@ -141,7 +146,7 @@ def train(
     )
 
     def launch(nodes: int, leg: Leg, faults: FaultPlan | None) -> Run:
-        args = (job, strategy, nodes, files.path, config, leg)
+        args = (job, strategy, nodes, files.path, config, leg, saving)
         return start(args, nodes=nodes + strategy.servers, faults=faults)
 
     first = Leg(checkpoint, is_elastic=survival is not None)
@@ -219,10 +224,11 @@ def _node(
     folder: Path | None,
     config: dict[str, Any],
     leg: Leg,
+    saving: Saving | None,
 ) -> RankRecord:
     """The program that runs on every rank."""
     of_losses = "ordered" if strategy.algorithm == "ordered" else "auto"  # few numbers: a ring would only cost time
-    session = Session(job, strategy, comm, nodes, folder, config, of_losses, leg)
+    session = Session(job, strategy, comm, nodes, folder, config, of_losses, leg, saving)
     with np.errstate(all="ignore"):  # an overflow ends as a loss that is not finite, which is reported once
         try:
             if comm.rank < nodes:
@@ -233,6 +239,8 @@ def _node(
             if leg.is_elastic:
                 return session.unfinished(error)
             raise
+        finally:
+            session.finish_saving()
     return session.result()
 
 
@@ -273,6 +281,20 @@ def _state_evaluated_in_run(ended: Launched) -> Checkpoint | None:
     return None
 
 
+def _check_saving(saving: Saving | None, strategy: Strategy, folder: str | Path | None) -> None:
+    """Raise TypeError or ValueError if this strategy cannot save so."""
+    if saving is None:
+        return
+    if not isinstance(saving, Saving):
+        raise TypeError(f"saving must be a parallel.Saving, such as Saving(every=100), got {saving!r}")
+    if folder is None:
+        raise ValueError(f"saving={saving} needs a folder to write to: give folder=...")
+    if not strategy.is_resumable:
+        raise ValueError(f"saving={saving}: {strategy} cannot go on from a checkpoint: leave out saving")
+    if saving.every is not None and not strategy.saves_within_epoch:
+        raise ValueError(f"saving={saving}: {strategy} cannot go on within an epoch to the same bits: leave out every")
+
+
 def _resumed(resume: str | Path, strategy: Strategy, job: Job, on: str | Engine) -> Checkpoint:
     """The checkpoint from which the strategy goes on with the job."""
     if not strategy.is_resumable:
@@ -280,7 +302,13 @@ def _resumed(resume: str | Path, strategy: Strategy, job: Job, on: str | Engine)
             f"{type(strategy).__name__} cannot go on from a checkpoint, which lacks some of its ranks' state: "
             "to begin with the weights of an earlier run, give Job(model=report.model())"
         )
-    return cluster.once(partial(_matching_checkpoint, resume, job), on)
+    checkpoint = cluster.once(partial(_matching_checkpoint, resume, job), on)
+    if checkpoint.within_epoch and not strategy.saves_within_epoch:
+        raise ValueError(
+            f"the checkpoint {resume} stands within an epoch, where {strategy} cannot go on to the same bits: resume by "
+            "another strategy"
+        )
+    return checkpoint
 
 
 def _matching_checkpoint(path: str | Path, job: Job) -> Checkpoint:
@@ -291,5 +319,11 @@ def _matching_checkpoint(path: str | Path, job: Job) -> Checkpoint:
     if checkpoint.epoch >= job.epochs:
         raise ValueError(
             f"the checkpoint {path} has {checkpoint.epoch} epochs already: ask for more, got epochs={job.epochs}"
+        )
+    size, saved = job.batch_size_of(checkpoint.epoch), checkpoint.within_epoch.get("batch_size")
+    if saved not in (None, size):
+        raise ValueError(
+            f"the checkpoint {path} stands within an epoch of minibatches of {saved} samples: resume with "
+            f"batch_size={saved}, got {size}"
         )
     return checkpoint

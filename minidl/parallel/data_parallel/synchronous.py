@@ -12,6 +12,7 @@ from minidl.cluster.algorithm import AllReduceAlgorithm
 from minidl.cluster.comm import Communicator
 from minidl.cluster.mesh import Mesh
 from minidl.compress import Compressor
+from minidl.compress.random_choices import RandomChoices
 from minidl.data.loader import Batch
 from minidl.nn import Module
 from minidl.parallel.data_parallel.synchronized_batch_norm import sample_that_does_not_count, synchronized
@@ -98,6 +99,10 @@ class Synchronous(Strategy):
         if self.compressor is not None:
             raise MemoryUnknown("what a compressor keeps is not known")
         return MemoryPlan(job.build_model(), self.accumulate, overlaps=self.overlap is not False)
+
+    @property
+    def saves_within_epoch(self) -> bool:  # random choices of compressors are drawn one after the other in an epoch
+        return self.is_resumable and not isinstance(self.compressor, RandomChoices)
 
     def with_batch_norm(self, model: Module, mesh: Mesh[Communicator]) -> Module:
         """The model, with synchronized batch norms if `batch_norm` says so."""

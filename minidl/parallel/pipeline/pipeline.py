@@ -269,6 +269,10 @@ class Pipeline(Strategy):
             overlaps=self.overlap is not False,
         )
 
+    @property
+    def saves_within_epoch(self) -> bool:  # PipeDream has minibatches in flight until the epoch ends
+        return not self.made_schedule().is_asynchronous
+
     def loss(self, job: Job, model: Module, mesh: Mesh[Communicator]) -> Loss:
         """The mean loss of a micro-batch, of the last chunk's output."""
         return job.loss

@@ -44,7 +44,7 @@ class Checkpoint:
     history       one row per epoch
     config        kept for the caller, such as the options of the command line; JSON
     data          what `data.Splits.outline` says of the data, so that new samples can be prepared without it
-    within_epoch  where a run that goes on with other nodes stood in its next epoch; empty in a folder's checkpoint
+    within_epoch  where in its next epoch the run stood, with the losses of each rank; empty between two epochs
     format        version of the file: 2; 1, which can still be read, has numbers in `optimizer`
     """
 
@@ -55,7 +55,7 @@ class Checkpoint:
     history: list[HistoryRow] = field(default_factory=list)
     config: dict[str, Any] = field(default_factory=dict)
     data: dict[str, Any] = field(default_factory=dict)
-    within_epoch: dict[str, float] = field(default_factory=dict)
+    within_epoch: dict[str, Any] = field(default_factory=dict)
     scaler: dict[str, Any] = field(default_factory=dict)
     format: int = FORMAT
 

@@ -195,8 +195,8 @@ def _state(
         chosen, lost = states[done.index(min(done))], int(max(done) - min(done))
         chosen = replace(chosen, model=_mean([s.model for s in states]), optimizer=_mean([s.optimizer for s in states]))
     same = [s for s in states if s.epoch == chosen.epoch and s.within_epoch["step"] > 0]
-    counted = {name: sum(s.within_epoch[name] for s in same) for name in ("loss_sum", "counted")}
-    return replace(chosen, within_epoch=chosen.within_epoch | counted | {"seconds": seconds}), source, lost
+    losses = [pair for s in same for pair in s.within_epoch["losses"]]
+    return replace(chosen, within_epoch=chosen.within_epoch | {"losses": losses, "seconds": seconds}), source, lost
 
 
 def _mean(values: Sequence[Any]) -> Any:

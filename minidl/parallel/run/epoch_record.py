@@ -46,6 +46,11 @@ class EpochRecord:
         self.counted += counted
 
     @property
+    def losses(self) -> tuple[float, float]:
+        """`loss_sum` and `counted`."""
+        return self.loss_sum, self.counted
+
+    @property
     def mean_loss(self) -> float:
         return self.loss_sum / self.counted if self.counted else math.nan
 
@@ -64,7 +69,7 @@ class EpochRecord:
 
 
 class Meter:
-    """Measures the training of one rank. Earlier launches of the run count, evaluation does not.
+    """Measures the training of one rank. Earlier launches of the run count, evaluation and saving do not.
 
     sent_before     bytes that it sent in earlier launches, evaluation included
     bytes_before    bytes of training in earlier launches
@@ -106,7 +111,3 @@ class Meter:
         seconds, nbytes = self.at_evaluation
         self._evaluation_seconds += self.seconds() - seconds
         self._evaluation_bytes = self._comm.bytes_sent - nbytes
-
-    def leave_out(self, nbytes: int) -> None:
-        """Exclude these bytes, which have been sent, from training."""
-        self._evaluation_bytes += nbytes

@@ -47,6 +47,7 @@ from minidl.parallel.run.learner import Learner, slices_of
 from minidl.parallel.run.minibatches import common_minibatches, own_minibatches
 from minidl.parallel.run.partition import Partition, Slices
 from minidl.parallel.run.rank_record import RankRecord, Snapshot
+from minidl.parallel.run.saving import CheckpointWriter, Saving
 from minidl.tensor import Tensor
 
 INITIAL_WEIGHTS = "initial weights: let the model draw them from minidl.random.generator(), which the job's seed starts"
@@ -80,10 +81,11 @@ class Session:
         strategy    how to train it
         comm        this rank's communicator
         nodes       ranks 0 to nodes - 1 train; the others are servers
-        folder      where rank 0 writes `checkpoint.npz` after every epoch of `batches()`; None: nowhere
+        folder      where rank 0 writes `checkpoint.npz` in `batches()`; None: nowhere
         config      kept in the checkpoints for the caller
         algorithm   all-reduce of losses and accuracies at the end of an epoch
         leg         from which state this launch of the run begins, and where it ends; None: the whole run
+        saving      when rank 0 writes the checkpoint; None: at the start and after every epoch
 
     Attributes
         job, strategy, comm, nodes, folder, config, algorithm   as given
@@ -123,9 +125,12 @@ class Session:
         config: dict[str, Any] | None = None,
         algorithm: str = "auto",
         leg: Leg | None = None,
+        saving: Saving | None = None,
     ) -> None:
         self.job, self.strategy, self.comm, self.plan = job, strategy, comm, strategy.plan(job, nodes)
         self.nodes, self.folder, self.config, self.algorithm = nodes, folder, config or {}, algorithm
+        self._saving = saving or Saving()
+        self._writer = None if folder is None else CheckpointWriter(folder / CHECKPOINT_FILE, self._saving.asynchronous)
         self.replicas, self.replica = self.plan.shares, 0
         self._mesh: Mesh[Communicator] | None = None  # `mesh`; servers have none
         if comm.rank < nodes:
@@ -184,8 +189,11 @@ class Session:
             self._meter.seconds_before, self._meter.bytes_before = within["seconds"], within["bytes"]
             self.steps = within["steps"]
         self.step = within["step"]
-        losses = within if self.comm.rank == 0 else {}
-        self._epoch_record.resume(self.step, losses.get("loss_sum", 0.0), losses.get("counted", 0.0))
+        losses = within.get("losses", [])
+        if len(losses) != self.nodes:  # else every rank has its own again, so that sums have the same bits
+            total = [sum(column) for column in zip(*losses, strict=True)] or [0.0, 0.0]
+            losses = [total, *[[0.0, 0.0]] * (self.comm.size - 1)]
+        self._epoch_record.resume(self.step, *losses[self.comm.rank])
 
     # The model and its learner
 
@@ -355,10 +363,11 @@ class Session:
         At the end of each epoch the nodes evaluate their model together, report and save.
         """
         self._evaluates_together = True
-        if self.epoch == 0:
-            before = self.comm.bytes_sent
+        every = self._saving.every if self.folder is not None else None
+        if self.epoch == self.step == 0:
+            self._meter.begin_evaluation()
             self._save()  # so that a run that is stopped in its first epoch can be resumed
-            self._meter.leave_out(self.comm.bytes_sent - before)
+            self._meter.end_evaluation()
         while self.epoch < self._epochs:
             loader = self._loader(common_minibatches)
             samples = 0  # of all ranks
@@ -366,6 +375,8 @@ class Session:
             for batch in self._one_pass(loader):
                 yield batch
                 samples += batch.total
+                if every is not None and (self.step + 1) % every == 0 and self.step + 1 < len(loader):
+                    self._save_within_epoch()
             self._end_epoch(len(loader), per_second(samples, self.clock() - epoch_started))
 
     def local_batches(self, weights: Callable[[], Array] | None = None) -> Iterator[Batch]:
@@ -536,16 +547,21 @@ class Session:
         state = self._checkpoint()
         assert state is not None
         state.epoch = self.epoch - is_evaluating
-        seconds, nbytes = self._meter.at_evaluation if is_evaluating else self._meter.training()
-        state.within_epoch = {
-            "step": self.steps - self._epoch_record.steps_before if is_within else 0,
-            "steps": self.steps,
-            "seconds": seconds,
-            "bytes": self._meter.bytes_before + nbytes,
-            "loss_sum": self._epoch_record.loss_sum if is_within else 0.0,
-            "counted": self._epoch_record.counted if is_within else 0.0,
-        }
+        measured = self._meter.at_evaluation if is_evaluating else self._meter.training()
+        step = self.steps - self._epoch_record.steps_before if is_within else 0
+        state.within_epoch = self._place(step, measured, [self._epoch_record.losses] if is_within else [])
         return state
+
+    def _place(self, step: int, measured: tuple[float, int], losses: list[tuple[float, float]]) -> dict[str, Any]:
+        """A state's `within_epoch` after that number of minibatches."""
+        return {
+            "step": step,
+            "steps": self.steps,
+            "batch_size": self.job.batch_size_of(self.epoch),
+            "seconds": measured[0],
+            "bytes": self._meter.bytes_before + measured[1],
+            "losses": losses,
+        }
 
     def state(self) -> Checkpoint | None:
         """Everything that a resumed run needs, on rank 0; None elsewhere.
@@ -565,7 +581,7 @@ class Session:
             optimizer=optimizer,
             schedule=None if self.schedule is None else self.schedule.state_dict(),
             scaler=self.scaler.state_dict(),
-            history=self.history,
+            history=list(self.history),
             config=self.config,
             data=self.splits.outline(),
         )
@@ -608,9 +624,24 @@ class Session:
         self._meter.end_evaluation()
         comm.mark("data")
 
-    def _save(self) -> None:
-        if self.folder is not None and (state := self.state()) is not None:
-            state.save(self.folder / CHECKPOINT_FILE)
+    def _save(self, within_epoch: dict[str, Any] | None = None) -> None:
+        if self._writer is not None and (state := self.state()) is not None:
+            state.within_epoch = within_epoch or {}
+            self._writer.write(state)
+
+    def _save_within_epoch(self) -> None:
+        """Save between two minibatches; the ranks call it together."""
+        measured = self._meter.begin_evaluation()
+        self.comm.mark("checkpoint")
+        losses = self.comm.gather(self._epoch_record.losses)
+        self._save(self._place(self.step + 1, measured, losses))
+        self._meter.end_evaluation()
+        self.comm.mark("data")
+
+    def finish_saving(self) -> None:
+        """Return when the last checkpoint is written. Raises OSError if it could not be."""
+        if self._writer is not None:
+            self._writer.finish()
 
     def _report(self, steps: int, samples_per_second: float, row: HistoryRow | None = None) -> None:
         """Send the progress in an epoch of `steps` steps to the caller; with a row, at the end of the epoch."""

@@ -113,6 +113,10 @@ class Sharded(Synchronous):
                 f'{stage}, or an Offload of the "optimizer"'
             )
 
+    @property
+    def saves_within_epoch(self) -> bool:  # a delayed update is on its way between two minibatches
+        return self.offload is None or not self.offload.delayed
+
     def plan(self, job: Job, nodes: int) -> ParallelPlan:
         return replace(super().plan(job, nodes), shard=self.stage)
 
