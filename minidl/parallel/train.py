@@ -305,8 +305,8 @@ def _resumed(resume: str | Path, strategy: Strategy, job: Job, on: str | Engine)
     checkpoint = cluster.once(partial(_matching_checkpoint, resume, job), on)
     if checkpoint.within_epoch and not strategy.saves_within_epoch:
         raise ValueError(
-            f"the checkpoint {resume} stands within an epoch, where {strategy} cannot go on to the same bits: resume by "
-            "another strategy"
+            f"the checkpoint {resume} stands within an epoch, where {strategy} cannot go on to the same bits: "
+            "resume by another strategy"
         )
     return checkpoint
 

@@ -45,6 +45,14 @@ def test_a_checkpoint_may_be_continued_in_another_folder(tmp_path):
     assert "whole holds a run already" in refused(*command, "whole")
 
 
+def test_checkpoints_within_an_epoch_come_as_often_as_asked(monkeypatch):
+    steps = []
+    monkeypatch.setattr(Checkpoint, "save", lambda state, path: steps.append(state.within_epoch.get("step", 0)))
+    succeeds(*SPIRALS, "--epochs", 1, "--batch-size", 100, "--save-every", 3, "--out", "out")
+    assert steps[:4] == [0, 3, 6, 0]
+    assert "LocalSGD" in refused(*SPIRALS, "--nodes", 2, "--strategy", "local_sgd", "--save-every", 3)
+
+
 def test_a_run_in_16_bits_is_resumed_to_the_same_bits_or_goes_on_in_float32(tmp_path):
     options = (*SPIRALS, "--nodes", 2, "--precision", "float16")
     assert "in float16" in succeeds(*options, "--epochs", 2, "--out", "whole")

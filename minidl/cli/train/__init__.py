@@ -25,7 +25,7 @@ from minidl.cli.shared_options import (
     offer,
 )
 
-LEFT_OUT = ("imported", "out", "resume", "elastic", "deadline", "plan", "config", "tensorboard", "quiet", "as_json")
+LEFT_OUT = ("imported", "out", "resume", "elastic", "save_every", "deadline", "plan", "config", "tensorboard", "quiet", "as_json")
 """Options that do not affect what is trained; a checkpoint and config.json do not keep them."""
 
 
@@ -148,9 +148,13 @@ def train(
         Option(
             "--elastic",
             help="When nodes die, go on with the others from the last finished step; if the model is split, with "
-            "new ones from the last epoch.",
+            "new ones from the last checkpoint.",
         ),
     ] = False,
+    save_every: Annotated[
+        int | None,
+        Option(help="Minibatches between two checkpoints, which are written while training goes on."),
+    ] = None,
     deadline: Deadline = None,
     config: Annotated[
         Path | None,
@@ -199,7 +203,8 @@ def train(
             options = of_checkpoint(resume, explicit, {name: hints[name] for name in options})
         if _source(context, "nodes") == "DEFAULT" and plan is None and resume is None and on == "mpi":
             options["nodes"] = nodes_by_mpiexec(options)
-        run(*completed(options), out, resume, elastic, deadline, Output(quiet, as_json, tensorboard))
+        output = Output(quiet, as_json, tensorboard)
+        run(*completed(options), out, resume, elastic, save_every, deadline, output)
 
 
 def _source(context: Context, name: str) -> str:

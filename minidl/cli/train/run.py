@@ -41,6 +41,7 @@ def run(
     out: Path | None,
     resume: Path | None,
     elastic: bool,
+    save_every: int | None,
     deadline: float | None,
     output: Output,
 ) -> None:
@@ -51,6 +52,7 @@ def run(
         out                       the run folder; None: a new folder in runs/
         resume                    the checkpoint to resume from; None: start a new run
         elastic                   True: when nodes die, the run continues with the others
+        save_every                minibatches between two checkpoints; None: only those of each epoch
         deadline                  real seconds after which the run ends; None: no limit
         output                    what is printed, and whether files for TensorBoard are written
 
@@ -109,6 +111,7 @@ def run(
                 timeout=engines.timeout_of(on),
                 deadline=deadline,
                 elastic=elastic,
+                saving=None if save_every is None else parallel.Saving(save_every, asynchronous=True),
             )
     except (KeyboardInterrupt, SystemExit, cluster.ClusterError):
         say(console, summary.how_to_go_on(folder, strategy))

@@ -8,6 +8,7 @@ minibatches     the samples that a replica reads, and its micro-batches
 evaluation      loss and accuracy on the test set
 divergence      stops a run whose loss is not finite
 checkpoint      the state from which a run goes on
+saving          how often that is saved, and whether training waits for it
 elastic_restart continues a run with other nodes when some have died
 rank_record     what a rank returns from the run, with its snapshots of weights
 snapshots       evaluation after the run, by those snapshots

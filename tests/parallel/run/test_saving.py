@@ -4,7 +4,7 @@ import os
 import signal
 import sys
 import threading
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -30,12 +30,13 @@ from tests.parallel.pipeline.test_elastic_stages import KilledOnce
 pytestmark = pytest.mark.timeout(300)
 
 STEPS = 4  # in an epoch of small_job: 60 samples in minibatches of 16
+WITHIN = "cannot go on within an epoch to the same bits: leave out every"
 LONG = 60.0  # seconds, which only a hang exceeds
 HALF = partial(small_job, model=partial(nn.models.MLP, 5, 8, 3), precision="float16")
 NORMALIZED = partial(small_job, model=normalized, data=partial(blobs, 61))
 
 
-class Stopped(Exception):
+class StoppedError(Exception):
     """The run is stopped."""
 
 
@@ -48,7 +49,7 @@ def stop_after(monkeypatch, epoch, step, until=None):
         assert not is_last or until is None or until.wait(LONG)
         save(checkpoint, path)
         if is_last:
-            raise Stopped
+            raise StoppedError
 
     monkeypatch.setattr(Checkpoint, "save", saved)
 
@@ -85,7 +86,8 @@ def test_saving_changes_neither_weights_nor_history(tmp_path):
     train = partial(parallel.train, small_job(), Sharded(1), 2, cluster.Simulation("1gbe"))
     saved, plain = train(folder=tmp_path, saving=Saving(every=1, asynchronous=True)), train()
     assert saved.digests == plain.digests
-    assert saved.history == plain.history  # seconds and bytes, too
+    for row, true in zip(saved.history, plain.history, strict=True):
+        assert row == pytest.approx(true, rel=1e-9)  # seconds and bytes, too
     assert saved.seconds > plain.seconds
 
 
@@ -182,9 +184,7 @@ def test_a_killed_stage_costs_at_most_the_interval_and_what_is_being_written(asy
     settings = {"stages": 2, "micro_batches": 4}
     strategy = KilledOnce(**settings, minibatch=15, done=tmp_path / "done")  # the seventh of eight in epoch 2
     saving = Saving(every=3, asynchronous=asynchronous)
-    report = parallel.train(
-        job, strategy, 2, folder=tmp_path / "run", elastic=True, saving=saving, deadline=LONG
-    )
+    report = parallel.train(job, strategy, 2, folder=tmp_path / "run", elastic=True, saving=saving, deadline=LONG)
     [restart] = report.restarts
     assert (restart.source, restart.epoch) == ("checkpoint", 2)
     assert restart.step in ((3, 6) if asynchronous else (6,))
@@ -220,9 +220,13 @@ def test_survivors_that_go_on_within_the_first_epoch_leave_its_first_checkpoint(
     ("strategy", "saving", "message"),
     [
         (LocalSGD(), Saving(asynchronous=True), "LocalSGD.* cannot go on from a checkpoint: leave out saving"),
-        (Synchronous(compressor=compress.QSGD(levels=3)), Saving(every=5), "cannot go on within an epoch to the same bits"),
-        (Sharded(offload=Offload(delayed=True)), Saving(every=5), "cannot go on within an epoch to the same bits"),
-        (Pipeline(stages=2, schedule="pipedream"), Saving(every=5), "cannot go on within an epoch to the same bits"),
+        (
+            Synchronous(compressor=compress.QSGD(levels=3)),
+            Saving(every=5),
+            WITHIN,
+        ),
+        (Sharded(offload=Offload(delayed=True)), Saving(every=5), WITHIN),
+        (Pipeline(stages=2, schedule="pipedream"), Saving(every=5), WITHIN),
     ],
 )
 def test_a_strategy_that_would_go_on_to_other_bits_does_not_save_so(strategy, saving, message, tmp_path):
@@ -243,7 +247,7 @@ def test_a_checkpoint_within_an_epoch_is_refused_where_it_would_not_fit(tmp_path
 
 
 def test_saving_is_a_setting_of_its_own_and_needs_a_folder():
-    with pytest.raises(TypeError, match="saving must be a parallel.Saving, such as Saving"):
+    with pytest.raises(TypeError, match=r"saving must be a parallel\.Saving, such as Saving"):
         parallel.train(small_job(), saving=5)
     with pytest.raises(ValueError, match="needs a folder to write to"):
         parallel.train(small_job(), saving=Saving(every=5))
