@@ -25,7 +25,10 @@ from minidl.cli.shared_options import (
     offer,
 )
 
-LEFT_OUT = ("imported", "out", "resume", "elastic", "save_every", "deadline", "plan", "config", "tensorboard", "quiet", "as_json")
+LEFT_OUT = (
+    *("imported", "out", "resume", "elastic", "save_every", "deadline"),
+    *("plan", "config", "tensorboard", "quiet", "as_json"),
+)
 """Options that do not affect what is trained; a checkpoint and config.json do not keep them."""
 
 
