@@ -19,7 +19,7 @@ of updates:
     Gossip                              "mean"         nothing
     OneShotAveraging                    "mean"         nothing; nodes notice a death in the all-reduce at the end
     ElasticAveraging("synchronous")     "mean"         the centre, which is this mean; the velocity of EAMSGD
-    Pipeline, Hybrid, Sharded           "checkpoint"   the epoch
+    Pipeline, Hybrid, Sharded           "checkpoint"   the minibatches since then
 
 Hogwild, asynchronous Gossip and the strategies with servers cannot go on in this way. After a death within an epoch a
 compressor's random choices (RandomK, QSGD, TernGrad) have a seed of their own, the same on all nodes.
