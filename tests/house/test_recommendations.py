@@ -220,6 +220,11 @@ def graph_without_earlier_gradients() -> None:
     assert compiler.compile(program)(w).shape == ROWS.shape
 
 
+def save_within_epochs() -> None:
+    with tempfile.TemporaryDirectory() as path:
+        parallel.train(small_job(epochs=1), on="simulation", folder=path, saving=parallel.Saving(every=100))
+
+
 def load_a_run() -> None:
     with tempfile.TemporaryDirectory() as path:
         model = parallel.train(small_job(), folder=path).model()
@@ -269,6 +274,7 @@ RUNS: dict[str, Callable[[], object]] = {
     "Network(alpha, beta)": lambda: add_one("processes", cluster.Network(1e-5, 1e-9)),
     "QSGD(7)": lambda: [trains(QSGD(7), QuantizedAllReduce(QSGD(7))), Lossless(QSGD(7)).encode(np.ones(600))],
     "SGD(momentum_form='v')": correct_momentum,
+    "Saving(every=100)": save_within_epochs,
     "Sequential(*modules)": apply_in_turn,
     "parallel.Checkpoint.load(path)": load_a_run,
     "parallel.Synchronous()": lambda: train(parallel.Synchronous()),
