@@ -8,8 +8,8 @@
 # ## The question
 #
 # A *checkpoint* is a file with the whole state of a training run. If a node fails, all nodes go on from the last one.
-# A node is a good machine: it fails once in 30 days, on average. A job trains one model on 16,384 of them, all nodes
-# together in every step. When one fails, the job stops.
+# A job trains one model on 16,384 nodes, all of them together in every step. When one fails, the job stops. A node
+# fails once in 30 days, on average.
 
 # %%
 from course.interaction import bar, explore, guess, warm_up
@@ -236,7 +236,7 @@ say(f"With 16,384 nodes Young's interval is {young / best - 1:.0%} too long, but
     f"the time was lost anyway, and leaves a goodput of {sum_of_losses:.0%}.")  # fmt: skip
 
 # %% [markdown]
-# Daly's interval, in the third column, is a short expression that comes close to the best one of his formula:
+# Daly's interval, in the column next to Young's, is a short expression that comes close to the best one of his formula:
 #
 # $$\tau = \sqrt{2 \delta M} \left(1 + \frac13 \sqrt{\frac{\delta}{2M}} + \frac19 \cdot \frac{\delta}{2M}\right) -
 # \delta \qquad\text{for } \delta < 2M, \text{ else } \tau = M.$$
@@ -348,8 +348,8 @@ say(f"1,024 nodes: **{after:.1%}** instead of {before:.1%} (formula; your guess:
 
 # %% [markdown]
 # With 16,384 nodes $\delta$ and $R$ are the limit, not $b$: a minute until the copy is safe, two until work goes on,
-# and a failure every 2.6 minutes. Then a run needs a safer place for the copy that is *near*, such as the memory of
-# another node, or nodes that fail less.
+# and a failure every 2.6 minutes. Then a job needs a place for the copy that is *near*, such as the memory of another
+# node, or nodes that fail less often.
 #
 # ## A real kill
 #
