@@ -1,0 +1,123 @@
+"""Tiny tasks: many more than workers, handed out to whoever is free; near the end, unfinished ones a second time."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from minidl.cluster.comm import Communicator
+from minidl.parallel.servers.server_loop import ServerLoop, ask
+
+
+class Pool:
+    """Decides which task a free worker gets next.
+
+        fresh tasks first, in their order
+        with backups, when there are none left: the unfinished task that was handed out first, if it was handed out once
+        a task whose workers have all failed is fresh again
+    """
+
+    def __init__(self, tasks: Iterable[int], backups: bool) -> None:
+        self._fresh, self._backups = deque(tasks), backups
+        self._on: dict[int, list[int]] = {}  # the workers of each unfinished task, in the order of handing out
+
+    @property
+    def is_done(self) -> bool:
+        """Whether every task is finished."""
+        return not self._fresh and not self._on
+
+    def next(self, worker: int) -> int | None:
+        """The task that this worker, which is free, gets; None: none for now."""
+        if self._fresh:
+            task = self._fresh.popleft()
+            self._on[task] = [worker]
+            return task
+        for task, workers in self._on.items() if self._backups else ():
+            if len(workers) == 1:
+                workers.append(worker)
+                return task
+        return None
+
+    def finish(self, task: int) -> bool:
+        """Whether this is the first result of the task."""
+        return self._on.pop(task, None) is not None
+
+    def lose(self, worker: int) -> None:
+        """The worker has failed."""
+        for task, workers in list(self._on.items()):
+            self._on[task] = [other for other in workers if other != worker]
+            if not self._on[task]:
+                del self._on[task]
+                self._fresh.appendleft(task)
+
+
+class Coordinator:
+    """Has workers do numbered tasks: whoever is free gets the next one, and the first result of a task counts.
+
+    Parameters
+        comm      of the rank that coordinates
+        workers   the ranks that call `work`
+        backups   True: default; when all tasks are handed out, free workers get unfinished ones a second time
+                  False: a free worker waits
+
+    With T tasks of P equal workers and no backups, all are done after at most (sum of the tasks) / P + the longest
+    task: no worker begins its last task after the others have run out (Graham's bound for list scheduling). Backups
+    replace the longest task on the slowest worker by the longest on the second; the price is that a worker may still be
+    busy with a task that is no longer needed when the next ones begin.
+    A worker that fails is done without, as long as one is left (`on_failure="continue"`).
+
+    >>> from minidl import cluster
+    >>> def program(comm):
+    ...     if comm.rank < 2:
+    ...         return work(comm, 2, lambda task: task * task)
+    ...     coordinator = Coordinator(comm, workers=range(2))
+    ...     squares = coordinator.run(range(5))
+    ...     coordinator.close()
+    ...     return squares
+    >>> cluster.launch(program, nodes=3, on="simulation").results[2]
+    [0, 1, 4, 9, 16]
+
+    References
+        Dean and Ghemawat, MapReduce (OSDI 2004), sections 3.5 and 3.6; Dean et al., Large scale distributed deep
+        networks (NIPS 2012), section 4.2; Graham, Bounds on multiprocessing timing anomalies (1969).
+    """
+
+    def __init__(self, comm: Communicator, workers: Sequence[int], backups: bool = True) -> None:
+        self._loop, self._backups = ServerLoop(comm, workers), backups
+
+    def run(self, tasks: Sequence[int]) -> list[Any]:
+        """The results of the tasks, in their order. A number that was used before must not be used again."""
+        pool, results = Pool(tasks, self._backups), dict[int, Any]()
+        self._hand_out(pool)
+        while not pool.is_done:
+            worker, request = next(iter(self._loop), (None, None))
+            if worker is None:
+                raise next(iter(self._loop.failed.values()))
+            if request is None:
+                pool.lose(worker)
+            elif pool.finish(request[0]):
+                results[request[0]] = request[1]
+            self._hand_out(pool)
+        return [results[task] for task in tasks]
+
+    def close(self) -> None:
+        """Tell the workers that there are no more tasks; those that are busy hear it when they have finished."""
+        for worker in list(self._loop.waiting):
+            self._loop.answer(worker, None, is_last=True)
+        for worker, request in self._loop:
+            if request is not None:
+                self._loop.answer(worker, None, is_last=True)
+
+    def _hand_out(self, pool: Pool) -> None:
+        for worker in list(self._loop.waiting):
+            if (task := pool.next(worker)) is not None:
+                self._loop.answer(worker, (task,))
+
+
+def work(comm: Communicator, coordinator: int, do: Callable[[int], Any]) -> None:
+    """Do the tasks that the coordinator hands out, until there are no more: `do(task)` returns a result."""
+    result: tuple[int | None, Any] = (None, None)
+    while (answer := ask(comm, [coordinator], [result])[0]) is not None:
+        [task] = answer
+        result = task, do(task)
