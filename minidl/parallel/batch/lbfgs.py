@@ -4,19 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
+from minidl.parallel.servers.store import Store
+from minidl.parallel.servers.vectors import Vectors
 
-class NamedVectors(Protocol):
-    """What L-BFGS computes with: `Vectors` or a `Store`."""
-
-    def dot(self, x: str, y: str) -> float: ...
-
-    def axpy(self, alpha: float, x: str, y: str) -> None: ...
-
-    def scale(self, alpha: float, x: str) -> None: ...
-
-    def copy(self, x: str, y: str) -> None: ...
+DECREASE = 1e-4  # c1 of the Wolfe conditions
 
 
 class Pair(NamedTuple):
@@ -27,18 +20,11 @@ class Pair(NamedTuple):
     product: float
 
 
-def direction(vectors: NamedVectors, pairs: Sequence[Pair], gradient: str = "g", result: str = "d") -> None:
+def direction(vectors: Vectors | Store, pairs: Sequence[Pair], gradient: str = "g", result: str = "d") -> None:
     """The two-loop recursion: make `result` the quasi-Newton direction -H g, from pairs, the oldest first.
 
     H approximates the inverse of the Hessian: it starts as (s y / y y) I of the newest pair and is updated by each pair
     (BFGS). Without pairs, H = I. Two scalar products and two axpy a pair, and one scalar product more.
-
-    >>> import numpy as np
-    >>> from minidl.parallel.servers.vectors import Vectors
-    >>> vectors = Vectors({"g": np.array([1.0, 2.0]), "s": np.array([0.0, 1.0]), "y": np.array([0.0, 4.0])})
-    >>> direction(vectors, [Pair("s", "y", 4.0)])
-    >>> vectors.arrays["d"].tolist()
-    [-0.25, -0.5]
 
     References
         Nocedal, Updating quasi-Newton matrices with limited storage (Mathematics of Computation 35, 1980);
@@ -60,17 +46,16 @@ class LBFGS:
     """Minimises a function by limited-memory BFGS, a step at a time.
 
         w      += t d,  d = -H g by the two-loop recursion from the last `history` steps
-        t       1, doubled while the slope along d is still steep, halved between the bounds once a trial was too long:
-                a bisection, until the loss falls by at least `decrease` t |slope| and the slope along d is at most
-                `curvature` times as steep as at the beginning (the weak Wolfe conditions)
+        t       1, doubled while it is too short, then bisected between the longest that was too short and the shortest
+                that was too long, until the loss falls by at least 1e-4 t |slope| and the slope along d is at most
+                `curvature` times as steep as at the beginning (the strong Wolfe conditions)
 
     Parameters
         vectors    `Vectors` or a `Store`, in which the point is "w"; the others (g, d, s0, y0, ...) are created there
         evaluate   function that returns the loss at the point "trial", and leaves its gradient there as "trial g"
         history    number of pairs (s, y) that are kept; each costs two vectors
-        decrease   c1, above 0; default 1e-4
-        curvature  c2, between c1 and 1; default 0.9. Nearly 0 makes the line search exact: on a quadratic function of n
-                   variables n steps are then enough
+        curvature  below 1, default 0.9. Nearly 0 makes the line search exact, so that n steps minimise a quadratic
+                   function of n variables
 
     Attributes
         loss    at "w"; nan before the first step
@@ -94,21 +79,15 @@ class LBFGS:
     True
 
     References
-        Liu and Nocedal, On the limited memory BFGS method for large scale optimization (1989). The line search: Lewis
-        and Overton, Nonsmooth optimization via quasi-Newton methods (Mathematical Programming 141, 2013),
-        algorithm 2.6.
+        Liu and Nocedal, On the limited memory BFGS method for large scale optimization (1989); Nocedal and Wright
+        (2006), equation 3.7. The bisection: Lewis and Overton, Nonsmooth optimization via quasi-Newton methods
+        (Mathematical Programming 141, 2013), algorithm 2.6, there for the weak conditions.
     """
 
     def __init__(
-        self,
-        vectors: NamedVectors,
-        evaluate: Callable[[], float],
-        history: int = 10,
-        decrease: float = 1e-4,
-        curvature: float = 0.9,
+        self, vectors: Vectors | Store, evaluate: Callable[[], float], history: int = 10, curvature: float = 0.9
     ) -> None:
-        self.vectors, self.evaluate, self.history = vectors, evaluate, history
-        self.decrease, self.curvature = decrease, curvature
+        self.vectors, self.evaluate, self.history, self.curvature = vectors, evaluate, history, curvature
         self.loss, self.length = math.nan, 0.0
         self.pairs: list[Pair] = []
         self._slots = 0
@@ -132,9 +111,11 @@ class LBFGS:
             vectors.copy("w", "trial")
             vectors.axpy(length, "d", "trial")
             loss = self.evaluate()
-            if not loss <= self.loss + self.decrease * length * slope:
+            is_lower = loss <= self.loss + DECREASE * length * slope  # False for nan
+            steepness = vectors.dot("trial g", "d") / slope if is_lower else -math.inf
+            if steepness < -self.curvature:
                 high = length
-            elif vectors.dot("trial g", "d") < self.curvature * slope:
+            elif steepness > self.curvature:
                 low = length
             else:
                 self._accept(loss, length)

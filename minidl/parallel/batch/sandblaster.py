@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from minidl.arguments import flag, real_number
+from minidl.arguments import flag
 from minidl.cluster.collectives.partition import split
 from minidl.kernels import Array
 from minidl.parallel.batch.lbfgs import LBFGS
@@ -38,10 +38,8 @@ class SandblasterLBFGS(Strategy):
         shards     number of servers that hold the vectors, default 1; the coordinator is one server more
         backups    True: default; unfinished portions are handed out a second time
                    False: the evaluation waits for the slowest worker's last portion
-        history    steps from which the inverse of the Hessian is approximated, default 10; each costs the shards two
-                   vectors
-        curvature  how much of its steepness the slope may keep at the end of a line search, between 1e-4 and 1, default
-                   0.9; smaller: more evaluations a step, and longer or more exact steps
+        history    number of last steps from which the inverse of the Hessian is approximated, default 10; each costs
+                   the shards two vectors
 
     Between coordinator and shards only scalars travel. `report.recorded` has, on the coordinator, the "loss" and the
     "length" of every step.
@@ -63,13 +61,11 @@ class SandblasterLBFGS(Strategy):
     shards: int = 1
     backups: bool = True
     history: int = 10
-    curvature: float = 0.9
     is_asynchronous: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         self.check_whole(shards=1, history=1)
         object.__setattr__(self, "backups", flag("SandblasterLBFGS: backups", self.backups))
-        real_number("SandblasterLBFGS: curvature", self.curvature, above=1e-4, below=1)
         object.__setattr__(self, "servers", self.shards + 1)
 
     def check(self, job: Job, nodes: int) -> None:
@@ -81,7 +77,9 @@ class SandblasterLBFGS(Strategy):
                 "portion: use a model without, such as one with nn.LayerNorm"
             )
         if job.clip_norm is not None or job.batch_schedule is not None:
-            raise ValueError("SandblasterLBFGS needs one function and its gradient: leave out clip_norm, batch_schedule")
+            raise ValueError(
+                "SandblasterLBFGS needs one function and its gradient: leave out clip_norm, batch_schedule"
+            )
         if any(group.get("weight_decay") for group in job.build_optimizer(model).param_groups):
             raise ValueError("SandblasterLBFGS minimises the loss alone: use an optimizer with weight_decay=0")
 
@@ -126,7 +124,7 @@ class SandblasterLBFGS(Strategy):
             return loss / (counted or 1.0)
 
         with Store(session.comm, self.shards) as store:
-            lbfgs = LBFGS(store, evaluate, self.history, curvature=self.curvature)
+            lbfgs = LBFGS(store, evaluate, self.history)
             while evaluations < session.job.epochs and lbfgs.step(session.job.epochs - evaluations):
                 steps += 1
                 session.record("loss", lbfgs.loss)

@@ -1,4 +1,4 @@
-"""Tiny tasks: many more than workers, handed out to whoever is free; near the end, unfinished ones a second time."""
+"""Tiny tasks: many more than workers, each handed out to a worker that is free; near the end, unfinished ones a second time."""
 
 from __future__ import annotations
 
@@ -11,12 +11,7 @@ from minidl.parallel.servers.server_loop import ServerLoop, ask
 
 
 class Pool:
-    """Decides which task a free worker gets next.
-
-        fresh tasks first, in their order
-        with backups, when there are none left: the unfinished task that was handed out first, if it was handed out once
-        a task whose workers have all failed is fresh again
-    """
+    """Which task a free worker gets next: fresh ones first, then with `backups` unfinished ones that one worker has."""
 
     def __init__(self, tasks: Iterable[int], backups: bool) -> None:
         self._fresh, self._backups = deque(tasks), backups
@@ -28,7 +23,7 @@ class Pool:
         return not self._fresh and not self._on
 
     def next(self, worker: int) -> int | None:
-        """The task that this worker, which is free, gets; None: none for now."""
+        """The task that this free worker gets; None: none for now."""
         if self._fresh:
             task = self._fresh.popleft()
             self._on[task] = [worker]
@@ -53,7 +48,7 @@ class Pool:
 
 
 class Coordinator:
-    """Has workers do numbered tasks: whoever is free gets the next one, and the first result of a task counts.
+    """Has workers do numbered tasks: a free one gets the next task, and the first result of a task counts.
 
     Parameters
         comm      of the rank that coordinates
@@ -102,7 +97,7 @@ class Coordinator:
         return [results[task] for task in tasks]
 
     def close(self) -> None:
-        """Tell the workers that there are no more tasks; those that are busy hear it when they have finished."""
+        """Tell the workers that there are no more tasks; a busy one gets this answer when it has finished."""
         for worker in list(self._loop.waiting):
             self._loop.answer(worker, None, is_last=True)
         for worker, request in self._loop:

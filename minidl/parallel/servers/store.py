@@ -86,7 +86,7 @@ class Store:
         """Add x to the array under this key, which keeps its dtype.
 
         turn: additions with a turn are made in the order 0, 1, 2, ... of their turns, each once: one that is early
-        waits on the server, and a repeated one is ignored. So the sum has the same bits whoever comes first.
+        waits on the server, and a repeated one is ignored. So the sum has the same bits in every order of arrival.
         """
         self._ask("add", key, np.asarray(x), turn)
 

@@ -21,12 +21,6 @@ class Vectors:
     Raises
         KeyError     for a name under which there is nothing
         ValueError   for two arrays of different shapes
-
-    >>> import numpy as np
-    >>> vectors = Vectors({"x": np.array([1.0, 2.0]), "y": np.array([3.0, 4.0])})
-    >>> vectors.axpy(2.0, "x", "y")
-    >>> vectors.dot("x", "y"), vectors.arrays["y"].tolist()
-    (21.0, [5.0, 8.0])
     """
 
     def __init__(self, arrays: dict[str, Array]) -> None:
