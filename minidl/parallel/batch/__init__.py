@@ -8,5 +8,6 @@ tasks         tasks, each handed out to a worker that is free, the last ones twi
 from minidl.parallel.batch.lbfgs import LBFGS, Pair, direction
 from minidl.parallel.batch.sandblaster import SandblasterLBFGS
 from minidl.parallel.batch.tasks import Coordinator, work
+from minidl.parallel.servers.vectors import Vectors
 
-__all__ = ["LBFGS", "Coordinator", "Pair", "SandblasterLBFGS", "direction", "work"]
+__all__ = ["LBFGS", "Coordinator", "Pair", "SandblasterLBFGS", "Vectors", "direction", "work"]

@@ -1,4 +1,4 @@
-"""Tiny tasks: many more than workers, each handed out to a worker that is free; near the end, unfinished ones a second time."""
+"""Tiny tasks: many more than workers, each handed out to one that is free; the last ones a second time."""
 
 from __future__ import annotations
 

@@ -161,7 +161,7 @@ def test_a_store_computes_where_its_shards_lie_and_refuses_what_does_not_fit():
                 (lambda: store.axpy(1.0, "x", "short"), ValueError),
                 (lambda: store.copy("u", "x"), KeyError),
             ):
-                with pytest.raises(kind, match="nothing under 'u'|'x' has the shape"):
+                with pytest.raises(kind, match=r"nothing under 'u'|'x' has the shape"):
                     call()
             return store.get("z"), store.dot("x", "z"), store.get("x")
 
