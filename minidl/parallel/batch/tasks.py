@@ -56,11 +56,11 @@ class Coordinator:
         backups   True: default; when all tasks are handed out, free workers get unfinished ones a second time
                   False: a free worker waits
 
-    With T tasks of P equal workers and no backups, all are done after at most (sum of the tasks) / P + the longest
-    task: no worker begins its last task after the others have run out (Graham's bound for list scheduling). Backups
-    replace the longest task on the slowest worker by the longest on the second; the price is that a worker may still be
-    busy with a task that is no longer needed when the next ones begin.
-    A worker that fails is done without, as long as one is left (`on_failure="continue"`).
+    With P equal workers and no backups, all tasks are done after at most (sum of their times) / P + the longest time,
+    since no worker begins a task after the others have run out of them (Graham's bound for list scheduling). With
+    backups a slow worker's last task is done by the next free one, too. The price: a worker may still be busy with a
+    task that is no longer needed when `run` is called again.
+    With `on_failure="continue"`, the tasks of a worker that fails are done by the others.
 
     >>> from minidl import cluster
     >>> def program(comm):
