@@ -12,6 +12,7 @@ import numpy as np
 from minidl.arguments import flag
 from minidl.cluster.collectives.partition import split
 from minidl.kernels import Array
+from minidl.nn.experts import MixtureOfExperts
 from minidl.parallel.batch.lbfgs import LBFGS
 from minidl.parallel.batch.tasks import Coordinator, work
 from minidl.parallel.job import Job
@@ -50,12 +51,12 @@ class SandblasterLBFGS(Strategy):
         batch_size is the size of a portion. An epoch is one evaluation of loss and gradient, so the run ends after
         `epochs` evaluations, or earlier at a minimum; the weights of an epoch are those accepted by then.
         The job's optimizer and schedule are not used: the line search finds the length of each step.
-        L-BFGS needs one function: portions are the same in every epoch, with the same dropout masks.
+        Portions are the same in every epoch, with the same dropout masks, since L-BFGS needs one function.
         A shard keeps portions' gradients that are early. The paper's workers send sums over several portions.
         A worker that fails is done without (`on_failure="continue"`); coordinator and shards are needed.
 
     References
-        Dean et al., Large scale distributed deep networks (NIPS 2012), section 4.2 and algorithm 7.4 of the appendix.
+        Dean et al., Large scale distributed deep networks (NIPS 2012), section 4.2 and the appendix.
     """
 
     shards: int = 1
@@ -76,9 +77,11 @@ class SandblasterLBFGS(Strategy):
                 "SandblasterLBFGS: running statistics, as of batch norm, would depend on which worker computes which "
                 "portion: use a model without, such as one with nn.LayerNorm"
             )
-        if job.clip_norm is not None or job.batch_schedule is not None:
+        adds_losses = any(isinstance(layer, MixtureOfExperts) for layer in model.modules())
+        if job.clip_norm is not None or job.batch_schedule is not None or adds_losses:
             raise ValueError(
-                "SandblasterLBFGS needs one function and its gradient: leave out clip_norm, batch_schedule"
+                "SandblasterLBFGS needs one function and its gradient: leave out clip_norm, batch_schedule and layers "
+                "that add losses of their own, such as nn.MixtureOfExperts"
             )
         if any(group.get("weight_decay") for group in job.build_optimizer(model).param_groups):
             raise ValueError("SandblasterLBFGS minimises the loss alone: use an optimizer with weight_decay=0")

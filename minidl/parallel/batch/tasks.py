@@ -3,48 +3,11 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from minidl.cluster.comm import Communicator
 from minidl.parallel.servers.server_loop import ServerLoop, ask
-
-
-class Pool:
-    """Which task a free worker gets next: fresh ones first, then with `backups` unfinished ones that one worker has."""
-
-    def __init__(self, tasks: Iterable[int], backups: bool) -> None:
-        self._fresh, self._backups = deque(tasks), backups
-        self._on: dict[int, list[int]] = {}  # the workers of each unfinished task, in the order of handing out
-
-    @property
-    def is_done(self) -> bool:
-        """Whether every task is finished."""
-        return not self._fresh and not self._on
-
-    def next(self, worker: int) -> int | None:
-        """The task that this free worker gets; None: none for now."""
-        if self._fresh:
-            task = self._fresh.popleft()
-            self._on[task] = [worker]
-            return task
-        for task, workers in self._on.items() if self._backups else ():
-            if len(workers) == 1:
-                workers.append(worker)
-                return task
-        return None
-
-    def finish(self, task: int) -> bool:
-        """Whether this is the first result of the task."""
-        return self._on.pop(task, None) is not None
-
-    def lose(self, worker: int) -> None:
-        """The worker has failed."""
-        for task, workers in list(self._on.items()):
-            self._on[task] = [other for other in workers if other != worker]
-            if not self._on[task]:
-                del self._on[task]
-                self._fresh.appendleft(task)
 
 
 class Coordinator:
@@ -83,18 +46,28 @@ class Coordinator:
 
     def run(self, tasks: Sequence[int]) -> list[Any]:
         """The results of the tasks, in their order. A number that was used before must not be used again."""
-        pool, results = Pool(tasks, self._backups), dict[int, Any]()
-        self._hand_out(pool)
-        while not pool.is_done:
-            worker, request = next(iter(self._loop), (None, None))
-            if worker is None:
+        fresh, workers_of, results = deque(tasks), dict[int, list[int]](), dict[int, Any]()
+        while True:
+            for worker in list(self._loop.waiting):
+                late = (task for task, workers in workers_of.items() if self._backups and len(workers) == 1)
+                task = fresh.popleft() if fresh else next(late, None)
+                if task is not None:
+                    workers_of.setdefault(task, []).append(worker)
+                    self._loop.answer(worker, (task,))
+            if not fresh and not workers_of:
+                return [results[task] for task in tasks]
+            worker, request = next(iter(self._loop), (-1, None))
+            if worker < 0:
                 raise next(iter(self._loop.failed.values()))
-            if request is None:
-                pool.lose(worker)
-            elif pool.finish(request[0]):
+            if request is None:  # the worker has failed
+                for task, workers in list(workers_of.items()):
+                    if worker in workers:
+                        workers.remove(worker)
+                    if not workers:
+                        del workers_of[task]
+                        fresh.append(task)
+            elif workers_of.pop(request[0], None):  # the first result of this task
                 results[request[0]] = request[1]
-            self._hand_out(pool)
-        return [results[task] for task in tasks]
 
     def close(self) -> None:
         """Tell the workers that there are no more tasks; a busy one gets this answer when it has finished."""
@@ -103,11 +76,6 @@ class Coordinator:
         for worker, request in self._loop:
             if request is not None:
                 self._loop.answer(worker, None, is_last=True)
-
-    def _hand_out(self, pool: Pool) -> None:
-        for worker in list(self._loop.waiting):
-            if (task := pool.next(worker)) is not None:
-                self._loop.answer(worker, (task,))
 
 
 def work(comm: Communicator, coordinator: int, do: Callable[[int], Any]) -> None:

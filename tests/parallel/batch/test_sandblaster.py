@@ -118,6 +118,10 @@ def linear():
     return nn.Linear(5, 3).double()
 
 
+def mixture():
+    return nn.Sequential(nn.Linear(5, 4), nn.MixtureOfExperts(4, 3, experts=2), nn.Linear(4, 3)).double()
+
+
 def half_squares(outputs, labels):
     return ((outputs - np.eye(3)[labels]) ** 2).mean()
 
@@ -134,6 +138,7 @@ def test_what_l_bfgs_cannot_minimise_is_refused():
     for changes, sentence in (
         ({"model": normalized}, "running statistics, as of batch norm"),
         ({"clip_norm": 1.0}, "leave out clip_norm"),
+        ({"model": mixture}, "layers that add losses"),
         ({"batch_schedule": lambda epoch: 4 + epoch}, "leave out .*batch_schedule"),
         ({"optimizer": partial(optim.SGD, lr=0.1, weight_decay=1e-3)}, "use an optimizer with weight_decay=0"),
         ({"data": partial(blobs, 3)}, "3 samples cannot be dealt to 4 nodes"),
