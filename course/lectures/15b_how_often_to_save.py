@@ -504,3 +504,5 @@ table(
 # 2. A step with all nodes takes 10 seconds. What does this change in the formula, and when does it matter?
 # 3. Survivors of a synchronous run still have the whole state ([05a](05a_data_parallelism.ipynb)). Why does a run save
 #    at all then?
+#
+# Next: [15c. What do 10,000 cores do with one minibatch?](15c_batch_methods.ipynb)
