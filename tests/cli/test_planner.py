@@ -95,7 +95,7 @@ def test_clusters_that_cannot_be_are_refused(cluster, change, says):
         (("--model", "gpt:layers=many"), "layers must be a whole number"),
         (("--model", "gpt:3"), "write gpt:layers=3"),
         (("--model", "gpt:width=100,heads=3"), "width=100 is no multiple of heads=3"),
-        (("--model", "alexnet"), "alexnet reads images"),
+        (("--model", "alexnet"), "give your own by --data, a folder of images or an npz file"),
         (("--cluster", "b100"), "--cluster"),
         (("--nodes", 0), "--nodes must be at least 1"),
         (("--batch-size", 0), "--batch-size must be at least 1"),

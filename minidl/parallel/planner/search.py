@@ -85,8 +85,8 @@ def search(model: PlannedModel, machine: Machine, batch: int) -> list[Planned]:
             found.append(Planned(arrangement, time, holds, holds.total <= machine.memory))
     if least is None:
         raise ValueError(
-            f"{machine.world} accelerators cannot be divided into replicas, stages and shards so that each divides its "
-            f"part, the minibatch of {batch}, the layers or the heads: choose a minibatch that is a multiple of "
+            f"no dp, pp and tp whose product is {machine.world}, the number of accelerators, divide a minibatch of "
+            f"{batch}, {model.layers} layers and {model.heads} heads: choose a minibatch that is a multiple of "
             f"{machine.world}, or another number of nodes"
         )
     if least[0] > machine.memory:
