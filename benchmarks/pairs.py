@@ -193,8 +193,8 @@ TEXT = """# Which ways to share work go together
 `minidl train` shares the work of training by a `--plan`, by a `--strategy`, by both, in 16 bits (`--precision`),
 and with `--elastic`. Where the table says yes, one run can use both ways. A letter stands for the reason why it
 cannot; in an empty cell the two ways are different values of one setting. Strategies have two workers here (`dp=2`).
-A plan with a strategy that has servers splits each worker, as in DistBelief: `--strategy parameter_server --plan
-dp=2,pp=2`, or `ParameterServer(replica=Hybrid(pp=2))` in a program.
+A plan with a strategy that has servers splits each worker, as in DistBelief:
+`--strategy parameter_server --plan dp=2,pp=2`, or `ParameterServer(replica=Hybrid(pp=2))` in a program.
 
 {table}
 
