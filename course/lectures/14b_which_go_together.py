@@ -581,8 +581,8 @@ margin = max(map(abs, off.values()))
 near = sum(second <= (1 + margin) * seconds[best] for second in seconds.values())
 say(f"The first {near} rows lie within {margin:.0%}, by which the formula was off above: we cannot tell which of them "
     f"is fastest. tp is innermost in {sum(plan[3][-1] == 'tp' for plan in ranked[:near])} of them. Simulated, the "
-    f"first plan takes {confirmed:.1f} s (formula: {seconds[best]:.1f} s). GPT-3 reads 300 billion tokens in training: this takes "
-    f"{300e9 / BATCH / POSITIONS * seconds[best] / 86400:.0f} days, at "
+    f"first plan takes {confirmed:.1f} s (formula: {seconds[best]:.1f} s). GPT-3 reads 300 billion tokens in "
+    f"training: this takes {300e9 / BATCH / POSITIONS * seconds[best] / 86400:.0f} days, at "
     f"{SPEED / 1e12 * parts(*best)['compute'] / seconds[best]:.0f} TFLOP/s a card, waiting included.")  # fmt: skip
 
 # %% [markdown]

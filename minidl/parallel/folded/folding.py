@@ -112,6 +112,15 @@ class Folding:
             links: Any = self._links
             self.transport = Flows(links)
 
+    @property
+    def ranks_of_replica(self) -> int:
+        """Ranks that hold the model together, played or not."""
+        return self._plan.pp * self._plan.tp
+
+    def replica(self, dp: int) -> list[int]:
+        """The ranks of that replica that are played, by their numbers among these."""
+        return [rank for rank, place in enumerate(self.played.places) if place.dp == dp]
+
     def turns(self, place: Place, call: Collective) -> list[Turn]:
         """What the rank at that place does in a collective, with the numbers of ranks that are played.
 
