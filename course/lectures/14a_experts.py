@@ -286,8 +286,8 @@ see(
 # if there are more tokens. (Without this loss our gate becomes uneven, but it does not collapse. Shazeer et al. report
 # gates that always chose the same few experts.) What remains is the choice of the capacity. Larger factors drop fewer
 # tokens, but empty slots are computed and, as we shall see, sent. Try some factors. With $k = 2$ (*top-2*), each token
-# goes to its two likeliest experts, and there are twice as many slots. The logits of the uneven gate differ from
-# expert to expert, by one draw with standard deviation 0.7, and are the same for all tokens but for chance.
+# goes to its two likeliest experts, and there are twice as many slots. The logits of the uneven gate are one draw for
+# each expert, with standard deviation 0.7, and noise for each token.
 
 # %% source_hidden=true
 FACTORS = (0.5, 0.75, 1, 1.25, 1.5, 1.75, 2, 2.5, 3)

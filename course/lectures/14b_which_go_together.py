@@ -455,7 +455,7 @@ def gpt(layers, width, heads, samples):
 
 # %%
 @cache
-def simulated(dp, pp, tp, order=NAMES, samples=16, gpt_of=(LAYERS, WIDTH, HEADS, BATCH)):
+def simulated(dp, pp, tp, order=NAMES, samples=8, gpt_of=(LAYERS, WIDTH, HEADS, BATCH)):
     """A step; samples: of a micro-batch."""
     cards = dp * pp * tp
     servers = cluster.Network.tree(cards // SERVER, SERVER, nic=(START, LINK), uplink=(0, UPLINK))
@@ -494,7 +494,7 @@ def rate(axis, sizes, order, busy=1.0, uplink=UPLINK):
     return min(LINK, uplink / sharing / (1 + (stages - 1) * busy))
 
 
-def parts(dp, pp, tp, order=NAMES, samples=16, uplink=UPLINK):
+def parts(dp, pp, tp, order=NAMES, samples=8, uplink=UPLINK):
     """The seconds of a step, by what they are for."""
     sizes, count = {"dp": dp, "pp": pp, "tp": tp}, BATCH // dp // samples
     block = 24 * WIDTH**2 + 4 * POSITIONS * WIDTH  # operations of forward for each position

@@ -30,7 +30,7 @@ FURTHEST = 3
 """Arrangements that need more than this multiple of the memory are left out."""
 
 REORDERED = 200
-"""Of those that fit, and of those that do not, so many of the fastest are given their best order of the axes."""
+"""The number of the fastest that are given their best order of the axes: of those that fit, and of the others."""
 
 
 class Planned(NamedTuple):
