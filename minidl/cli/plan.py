@@ -168,7 +168,7 @@ def _table(model: PlannedModel, machine: Machine, best: list[Planned]) -> Table:
 
 
 def _of_first(model: PlannedModel, first: Planned) -> str:
-    """What the first plan holds by component, and sends by axis."""
+    """What the first plan holds by component, and sends by axis; and whether minidl train refuses it."""
     from minidl.parallel.planner import traffic
     from minidl.plots.style import bytes_text
 
@@ -177,6 +177,10 @@ def _of_first(model: PlannedModel, first: Planned) -> str:
     held_text, sent_text = (
         ", ".join(f"{name} {bytes_text(nbytes)}" for name, nbytes in each.items()) for each in (held, sent)
     )
+    try:
+        first.arrangement.strategy()
+    except ValueError as refusal:
+        sent_text += f". minidl train does not combine these ways ({refusal})"
     return f"The first holds {held_text}; in a step an accelerator sends {sent_text}.\n"
 
 
