@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cache
-from itertools import combinations
+from itertools import combinations, product
 from pathlib import Path
 from string import ascii_lowercase
 from typing import Any, NamedTuple
@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from minidl import parallel
-from minidl.cli import components, engines, strategies
+from minidl.cli import engines, strategies
 from minidl.cli import job as jobs
 from minidl.cli.train import train as train_command
 from minidl.cli.train.options import completed, with_plan
@@ -40,7 +40,7 @@ class Way(NamedTuple):
     typed   how the page shows it
     plan    settings of --plan
     others  other options, by name
-    models  models that can be trained this way; the first one that both ways of a pair can train is tried
+    models  models that this way can train; a pair trains the first one that is in both of its lists
     """
 
     typed: str
@@ -69,7 +69,7 @@ WAYS = [
     _plan("sequence=true", GPT, EXPERTS, tp="2"),
     _plan("sample_slices=true", LENET, tp="2"),
     _plan("spatial=2", LENET),
-    *([_plan("ep=2", EXPERTS)] if "ep" in components.settings(parallel.Hybrid) else []),
+    _plan("ep=2", EXPERTS),
     *(_plan(f"shard={stage}", dp="2") for stage in (1, 3)),
     _plan("recompute=full"),
     _plan("recompute=selective", GPT, EXPERTS),
@@ -150,7 +150,7 @@ def refusal(ways: list[Way], engine: Any = None) -> str:
 
 
 def pairs() -> Iterator[tuple[int, int]]:
-    """The numbers, from 1, of all pairs of ways that are not two values of one setting."""
+    """Yield the pairs to try, as numbers of ways from 1: all but those that give one setting two different values."""
     for one, other in combinations(range(1, len(WAYS) + 1), 2):
         mine, theirs = ({**WAYS[number - 1].plan, **WAYS[number - 1].others} for number in (one, other))
         if all(mine[name] == theirs[name] for name in mine.keys() & theirs.keys()):
@@ -158,7 +158,7 @@ def pairs() -> Iterator[tuple[int, int]]:
 
 
 def refusals(engine: Any = None) -> dict[tuple[int, int], str]:
-    """The sentence of each pair that is refused, by the numbers of its ways."""
+    """Try all pairs; return the error messages of those that are refused, by the numbers of their ways."""
     said = {(one, other): refusal([WAYS[one - 1], WAYS[other - 1]], engine) for one, other in pairs()}
     return {pair: sentence for pair, sentence in said.items() if sentence}
 
@@ -170,7 +170,7 @@ def page(refused: Mapping[tuple[int, int], str]) -> str:
     for pair, sentence in refused.items():
         common = _DIFFERENT.sub("", sentence)
         reasons.setdefault(common, sentence)
-        letters[pair] = ascii_lowercase[list(reasons).index(common)]
+        letters[pair] = LETTERS[list(reasons).index(common)]
     last = len(WAYS)
     table = [["", "", *map(str, range(1, last))], ["---"] * (last + 1)]
     for row, way in enumerate(WAYS, start=1):
@@ -178,22 +178,23 @@ def page(refused: Mapping[tuple[int, int], str]) -> str:
         table.append([str(row), f"`{way.typed}`", *cells])
     return TEXT.format(
         table="\n".join(f"| {' | '.join(cells)} |" for cells in table),
-        reasons="\n".join(
-            f"- **{letter}** {said}" for letter, said in zip(ascii_lowercase, reasons.values(), strict=False)
-        ),
+        reasons="\n".join(f"- **{letter}** {said}" for letter, said in zip(LETTERS, reasons.values(), strict=False)),
     )
 
 
 _DIFFERENT = re.compile(r"--plan \S+ and --strategy \S+|\b[A-Z]\w+(?= cannot|:| update)|\w+=\d( is \d ranks)?")
-"""What differs in the sentences of pairs that are refused for one reason."""
+"""What differs between messages that give the same reason: it is removed before they are compared."""
+
+LETTERS = ["".join(letters) for count in (1, 2) for letters in product(ascii_lowercase, repeat=count)]
+"""Names of the reasons: a to z, then aa, ab, ..."""
 
 TEXT = """# Which ways to share work go together
 
 `minidl train` shares the work of training by a `--plan`, by a `--strategy`, by both, in 16 bits (`--precision`),
-and with `--elastic`. Two of these ways are one run if the table says yes; a letter says why not, and an empty cell
-that they are values of one setting. Strategies have two workers here (`dp=2`). A plan with a strategy that has
-servers splits each worker, as in DistBelief: `--strategy parameter_server --plan dp=2,pp=2`, or
-`ParameterServer(replica=Hybrid(pp=2))` in a program.
+and with `--elastic`. Where the table says yes, one run can use both ways. A letter stands for the reason why it
+cannot; in an empty cell the two ways are different values of one setting. Strategies have two workers here (`dp=2`).
+A plan with a strategy that has servers splits each worker, as in DistBelief:
+`--strategy parameter_server --plan dp=2,pp=2`, or `ParameterServer(replica=Hybrid(pp=2))` in a program.
 
 {table}
 

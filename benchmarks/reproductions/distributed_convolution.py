@@ -16,8 +16,9 @@ reduce-scatters in forward and all-gathers in backward; y the other way round; w
 receives 2 floor(K/2) W C N numbers for odd K and stride 1, in general (K - stride) W C N. (5) With g shards of the
 weights, q = 8/g ranks sum each: (8 - 1)/(q - 1) times fewer bytes than with whole weights.
 
-Shown, and judged only by its order: the factors of the model of time in `parallel.convolution_grids`, beside the
-lecture's. The wider network gains more in both; the model has data-sheet speeds, so that the numbers differ.
+Also shown: how many times faster a step becomes by the formula of `parallel.convolution_grids`, next to the lecture's
+figures. Only the order is judged: the wider network gains more in both. The formula has the speeds of data sheets, so
+the numbers differ.
 """
 
 from __future__ import annotations
@@ -232,7 +233,7 @@ def segmented(reproduction: Reproduction) -> dict[int, float]:
 
 
 def speeds(reproduction: Reproduction) -> list[list[Any]]:
-    """How many times faster the model of time says that a step is on more GPUs, beside the lecture's factors."""
+    """Compute how many times faster the formula makes a step on more GPUs, next to the published factors."""
     rows = []
     for name, (width, batch, ways, factor) in NETWORKS.items():
         layers = layer_shapes(partial(nn.models.ResNet, 50, width=width), (batch, 3, 224, 224))

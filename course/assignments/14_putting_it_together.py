@@ -126,8 +126,9 @@ def moe_step(comm, x, slots, gates, experts, capacity, target):
     y: like x. y[t] = x[t] + the sum over the choices j that are not dropped of gates[t, j] * expert(w, x[t]). w: the
         weights of the expert of choice j.
     gx: the gradient of the loss with respect to x, with slots and gates as given. ggates: that with respect to gates;
-        of dropped choices it is 0. gw: that with respect to this rank's experts, like experts, of the tokens of all
-        ranks.
+        of dropped choices it is 0.
+    gw: the gradient of the loss with respect to the weights of this rank's experts, of the same shape as experts. The
+        tokens of all ranks contribute to it.
     Messages: four comm.all_to_all and nothing else: the tokens to their experts, the outputs back; the gradients of
         the experts' outputs there, those of their inputs back. In each, a rank sends every other rank all slots of n
         experts, n * capacity * d float64 numbers; empty slots are sent, too.
@@ -217,7 +218,7 @@ check.moe_step(
 
 # %% solution="step_time"
 def step_time(plan, batch, model, cluster):
-    """Return the seconds of a training step by what takes them: (compute, tensor, handover, bubble, data).
+    """Return how long each part of a training step takes, in seconds: (compute, tensor, handover, bubble, data).
 
     plan: (dp, pp, tp, b), whole numbers from 1 on; b: samples of a micro-batch. pp divides the layers, tp the heads
         and so the width, dp * b the batch, and dp * pp * tp is cluster.ranks.

@@ -34,10 +34,10 @@ from minidl.plots import style
 LAYERS, WIDTH, HEADS, POSITIONS, WORDS, BATCH = 96, 12288, 96, 2048, 51200, 1536
 CARDS, SERVER, CARD = 1024, 8, 80e9  # cards, cards of a server, bytes of a card
 WEIGHTS = 12 * LAYERS * WIDTH**2 + WORDS * WIDTH
-alone = {"data parallelism (dp)": (CARDS, 1, "as many as there are"), "a pipeline (pp)": (LAYERS, LAYERS, "blocks"),
+alone = {"data parallelism (dp)": (CARDS, 1, "cards that there are"), "a pipeline (pp)": (LAYERS, LAYERS, "blocks"),
          "tensor parallelism (tp)": (HEADS, HEADS, "heads")}  # fmt: skip
 table(
-    ["", "most cards", "because of", "GB on a card"],
+    ["", "most cards", "limited by", "GB on a card"],
     [[way, f"{most:,}", why, f"{16 * WEIGHTS / parts / 1e9:,.0f}"] for way, (most, parts, why) in alone.items()],
     f"{CARDS:,} cards, 16 bytes for each of {WEIGHTS / 1e9:.0f} billion weights; formula",
 )
@@ -306,8 +306,8 @@ say(f"With the same seed the loss differs by {more.mean():+.5f} ± {more.std(ddo
 #
 # ## All pairs
 #
-# [minidl's page of pairs](../minidl/which_go_together.md) has tried every pair of its ways to share work on a tiny job:
-# kinds of pipelines, of tensor parallelism, of servers, ZeRO, 16 bits, compression, and more.
+# [minidl's page of pairs](../minidl/which_go_together.md) shows for every pair of minidl's ways to share work whether a
+# tiny job can use both: kinds of pipelines, of tensor parallelism, of servers, ZeRO, 16 bits, compression, and more.
 
 # %% source_hidden=true
 PAGE = (Path(minidl.__file__).parent / "which_go_together.md").read_text(encoding="utf-8")
@@ -318,7 +318,7 @@ CELLS = {
     for column, cell in enumerate(line.split("|"))
     if cell.strip()
 }
-SAID = dict(re.findall(r"^- \*\*(\w)\*\* (.+)$", PAGE, re.MULTILINE))
+SAID = dict(re.findall(r"^- \*\*(\w+)\*\* (.+)$", PAGE, re.MULTILINE))
 say(f"It has {len(WAYS)} ways, and {len(CELLS)} pairs that are not two values of one setting.")
 
 # %%
@@ -441,8 +441,8 @@ SPEED, LINK, UPLINK, START = 1.9e14, 3e11, 2e11, 5e-6
 NAMES = ("dp", "pp", "tp")
 ORDERS = list(permutations(NAMES))
 say(f"We assume that a card computes {SPEED / 1e12:.0f} TFLOP/s, sends {LINK / 1e9:.0f} GB/s to cards of its server, "
-    f"that a server sends {UPLINK / 1e9:.0f} GB/s to others, and that a message starts in {START * 1e6:g} µs. All "
-    f"blocks are computed again in backward. A step has {BATCH:,} texts of {POSITIONS:,} positions.")  # fmt: skip
+    f"that a server sends {UPLINK / 1e9:.0f} GB/s to others, and that a message has a latency of {START * 1e6:g} µs. "
+    f"All blocks are computed again in backward. A step has {BATCH:,} texts of {POSITIONS:,} positions.")  # fmt: skip
 
 
 def gpt(layers, width, heads, samples):
@@ -579,15 +579,16 @@ table(
 confirmed = simulated(*best).seconds
 margin = max(map(abs, off.values()))
 near = sum(second <= (1 + margin) * seconds[best] for second in seconds.values())
-say(f"The first {near} rows lie within {margin:.0%}, by which the formula was off above: they are equal to us. tp is "
-    f"innermost in {sum(plan[3][-1] == 'tp' for plan in ranked[:near])} of them. Simulated, the first plan takes "
-    f"{confirmed:.1f} s (formula: {seconds[best]:.1f} s). GPT-3 reads 300 billion tokens in training: this takes "
-    f"{300e9 / BATCH / POSITIONS * seconds[best] / 86400:.0f} days, at "
+say(f"The first {near} rows lie within {margin:.0%}, by which the formula was off above: we cannot tell which of them "
+    f"is fastest. tp is innermost in {sum(plan[3][-1] == 'tp' for plan in ranked[:near])} of them. Simulated, the "
+    f"first plan takes {confirmed:.1f} s (formula: {seconds[best]:.1f} s). GPT-3 reads 300 billion tokens in "
+    f"training: this takes {300e9 / BATCH / POSITIONS * seconds[best] / 86400:.0f} days, at "
     f"{SPEED / 1e12 * parts(*best)['compute'] / seconds[best]:.0f} TFLOP/s a card, waiting included.")  # fmt: skip
 
 # %% [markdown]
 # The ranking covers all these meshes and orders, but one model, one kind of server, the schedule 1F1B
-# and cards that compute small products as fast as large ones. Therefore the smallest micro-batches win here. Turn it:
+# and cards that compute small products as fast as large ones. Therefore the smallest micro-batches win here. Try other
+# clusters:
 
 
 # %% source_hidden=true
@@ -605,14 +606,14 @@ def by_part(axes, cards, pp_x_tp, uplink_GB_a_second):
         left += widths
     for row, total in enumerate(left):
         axes.text(total * 1.02, row, f"{total:.0f}", va="center", fontsize=8)
-    axes.set(xlabel="seconds of a step", xlim=(0, 1.35 * left.max()), ylim=(5.5, -0.5))
+    axes.set(xlabel="seconds of a step", xlim=(0, 1.6 * left.max()), ylim=(5.5, -0.5))
     axes.legend(fontsize=7, loc="upper right")
 
 
 explore(
     by_part,
     "a bar for each order of the axes, the innermost last, with the parts of a step of GPT-3 in micro-batches of four "
-    "texts. If tp is not innermost, vermilion and the grey bubble grow. With a slower uplink they grow the more, while "
+    "texts. If tp is not innermost, vermilion and the grey bubble grow. With a slower uplink they grow even more, but "
     "the orders with tp innermost hardly change. If tp is larger than a server, no order keeps it inside.",
     cards=[1024, 128, 256, 512],
     pp_x_tp=["8 x 8", "16 x 8", "16 x 4", "4 x 16", "2 x 32"],

@@ -135,35 +135,40 @@ def _table(model: PlannedModel, machine: Machine, best: list[Planned]) -> Table:
 
     result = results_table(
         "Fastest plans: formula",
-        f"=: within {TIE:.0%} of the first, a tie; tp 4s: with sequence=True;\n"
-        "size: samples of a micro-batch; 1f1b x 3: interleaved, 3 chunks a stage;\n"
-        "again: recompute=, full: block by block, where minidl train recomputes\n"
-        "a whole chunk, which holds more; MFU: the model's own operations, of the\n"
-        "peak; bubble: waiting for other stages",
+        f"=: within {TIE:.0%} of the first, a tie; tp 4s: with sequence=True; size: samples of a micro-batch; "
+        "1f1b x 3: interleaved, 3 chunks a stage; again: recompute=, full: block by block, where minidl train "
+        "recomputes a whole chunk, which holds more; MFU: the model's own operations, of the peak; idle: in the "
+        "bubble, waiting for other stages",
     )
-    columns: tuple[str, ...] = ("dp", "pp", "tp", *("ep",) * any(each.arrangement.ep > 1 for each in best), "shard")
-    left = ("schedule", "again")
-    for name in ("", *columns, "size", *left, "step", "MFU", "bubble", "memory"):
-        result.add_column(name, justify="left" if name in left else "right", overflow="fold")
+    rows = []
     for number, each in enumerate(best, 1):
         arrangement = each.arrangement
         schedule = f"1f1b x {arrangement.chunks}" if arrangement.chunks > 1 else arrangement.schedule
-        result.add_row(
-            f"{number}{'=' if number > 1 and each.seconds < (1 + TIE) * best[0].seconds else ' '}",
-            *(f"{getattr(arrangement, name)}{'s' * (name == 'tp' and arrangement.sequence)}" for name in columns),
-            str(arrangement.micro_batch),
-            schedule if arrangement.pp > 1 else "",
-            {"none": "", "selective": "select", "full": "full"}[arrangement.recompute],
-            seconds_text(each.seconds),
-            f"{utilisation(model, arrangement, machine, each.seconds):.0%}",
-            f"{each.time.bubble / each.seconds:.1%}",
-            bytes_text(each.memory.total),
-        )
+        rows.append({
+            "": f"{number}{'=' if number > 1 and each.seconds < (1 + TIE) * best[0].seconds else ' '}",
+            "dp": str(arrangement.dp // arrangement.ep),
+            "pp": str(arrangement.pp),
+            "tp": f"{arrangement.tp}{'s' * arrangement.sequence}",
+            "ep": str(arrangement.ep) if model.experts > 1 else "",
+            "shard": str(arrangement.shard),
+            "size": str(arrangement.micro_batch),
+            "schedule": schedule if arrangement.pp > 1 else "",
+            "again": {"none": "", "selective": "select", "full": "full"}[arrangement.recompute],
+            "step": seconds_text(each.seconds),
+            "MFU": f"{utilisation(model, arrangement, machine, each.seconds):.0%}",
+            "idle": f"{each.time.bubble / each.seconds:.1%}",
+            "memory": bytes_text(each.memory.total),
+        })  # fmt: skip
+    names = [name for name in rows[0] if any(row[name] for row in rows)]
+    for name in names:
+        result.add_column(name, justify="left" if name in ("schedule", "again") else "right", overflow="fold")
+    for row in rows:
+        result.add_row(*(row[name] for name in names))
     return result
 
 
 def _of_first(model: PlannedModel, first: Planned) -> str:
-    """What the first plan holds by component, and sends by axis."""
+    """What the first plan holds by component, and sends by axis; and whether minidl train refuses it."""
     from minidl.parallel.planner import traffic
     from minidl.plots.style import bytes_text
 
@@ -172,6 +177,10 @@ def _of_first(model: PlannedModel, first: Planned) -> str:
     held_text, sent_text = (
         ", ".join(f"{name} {bytes_text(nbytes)}" for name, nbytes in each.items()) for each in (held, sent)
     )
+    try:
+        first.arrangement.strategy()
+    except ValueError as refusal:
+        sent_text += f". minidl train does not combine these ways ({refusal})"
     return f"The first holds {held_text}; in a step an accelerator sends {sent_text}.\n"
 
 

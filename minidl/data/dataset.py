@@ -63,6 +63,10 @@ class Splits:
         deviation      array by which every sample was then divided; or None
         columns        names of a table's columns, in the order of x, and that of the classes at the end; or ()
         is_scaled      whether pixels of 0..255 were scaled to 0..1; None: if no number is larger than 1
+
+    Raises
+        TypeError   classes are no names
+        ValueError  a class has no name
     """
 
     train: Dataset
@@ -72,6 +76,17 @@ class Splits:
     deviation: NDArray[np.floating] | None = None
     columns: tuple[str, ...] = ()
     is_scaled: bool | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.classes, Sequence):
+            raise TypeError(f"Splits: classes are names, such as ('cat', 'dog'), got {self.classes!r}: leave them out")
+        for part in self if self.classes else ():
+            y = getattr(part, "y", np.empty(0))  # Job.build_data says what is wrong with another object
+            if y.dtype.kind in "iu" and (most := int(y.max(initial=0))) >= len(self.classes):
+                raise ValueError(
+                    f"Splits: {part.name} has labels up to {most}, but classes names {len(self.classes)}, which are 0 "
+                    f"to {len(self.classes) - 1}: name all classes, or leave the names out"
+                )
 
     def __iter__(self) -> Iterator[Dataset]:
         yield self.train

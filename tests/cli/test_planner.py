@@ -50,6 +50,14 @@ def test_the_best_plans_are_printed_drawn_and_explained(cluster, pictures):
         assert set(plan["sent_by_axis"]) == {axis for axis in ("dp", "pp", "tp") if plan[axis] > 1}
 
 
+def test_a_plan_of_experts_is_printed_as_it_is_typed_and_with_what_minidl_train_refuses(cluster):
+    model = "gpt:layers=4,heads=4,width=256,context=128,experts=4,vocabulary=5003"
+    said = succeeds("plan", "--model", model, "--cluster", cluster(), "--batch-size", 24, "--top", 1, "--out", "out")
+    assert ["1", "1", "1", "1", "4", "3"] in [line.split()[:6] for line in said.splitlines()]  # number, dp, pp, tp, ep
+    assert "\nep=4,shard=3: " in said
+    assert "minidl train does not combine these ways (Hybrid: ep=4 goes with dp and pp: leave out shard" in said
+
+
 def test_more_nodes_and_another_model_are_typed(cluster):
     asked = ("plan", "--model", "lenet", "--cluster", cluster(), "--batch-size", 24, "--out", "out", "--json")
     few, more = (json.loads(succeeds(*asked, "--nodes", count))["plans"][0] for count in (1, 3))
@@ -95,7 +103,7 @@ def test_clusters_that_cannot_be_are_refused(cluster, change, says):
         (("--model", "gpt:layers=many"), "layers must be a whole number"),
         (("--model", "gpt:3"), "write gpt:layers=3"),
         (("--model", "gpt:width=100,heads=3"), "width=100 is no multiple of heads=3"),
-        (("--model", "alexnet"), "alexnet reads images"),
+        (("--model", "alexnet"), "give your own by --data, a folder of images or an npz file"),
         (("--cluster", "b100"), "--cluster"),
         (("--nodes", 0), "--nodes must be at least 1"),
         (("--batch-size", 0), "--batch-size must be at least 1"),

@@ -34,8 +34,19 @@ def test_a_dataset_describes_itself_in_a_line() -> None:
     assert repr(Dataset(Y, Y)) == "data: 6 samples of 1 (int64)"
 
 
+def test_classes_are_the_names_of_all_labels() -> None:
+    with pytest.raises(TypeError, match=r"classes are names, such as \('cat', 'dog'\), got 13"):
+        Splits(Dataset(X, Y), Dataset(X, Y), classes=13)
+    ten = tuple("abcdefghij")
+    for train, test in ((Y, Y + 7), (Y + 7, Y)):
+        with pytest.raises(ValueError, match="larger has labels up to 12, but classes names 10, which are 0 to 9"):
+            names = ["larger" if y.max() > 9 else "right" for y in (train, test)]
+            Splits(Dataset(X, train, names[0]), Dataset(X, test, names[1]), ten)
+    Splits(Dataset(X, Y + 4), Dataset(X, np.full(6, -100)), ten)
+
+
 def test_splits_unpack_into_train_and_test_and_survive_pickling() -> None:
-    splits = Splits(Dataset(X, Y, "a"), Dataset(X[:2], Y[:2], "b"), ("cat", "dog"), np.ones(2, np.float32))
+    splits = Splits(Dataset(X, Y % 2, "a"), Dataset(X[:2], Y[:2], "b"), ("cat", "dog"), np.ones(2, np.float32))
     train, test = pickle.loads(pickle.dumps(splits))
     assert (len(train), len(test)) == (6, 2)
     assert repr(splits) == "a: 6 samples of 2 (float64)\nb: 2 samples of 2 (float64)"

@@ -46,7 +46,12 @@ class Problem:
 
     @property
     def called(self) -> str:
-        return f"best_plan({self.model}, {self.cluster}, {self.batch}, seconds)"
+        model, cluster = self.model, self.cluster
+        return (
+            f"best_plan with {counted(cluster.ranks, 'rank')} of {cluster.memory} bytes and a batch of {self.batch}, "
+            f"for {counted(model.layers, 'layer')} of width {model.width} with {counted(model.heads, 'head')} and "
+            f"{counted(model.context, 'token')}"
+        )
 
     def parts(self, plan: Plan) -> tuple[float, float, int]:
         """Bytes of a rank's state, of what it keeps of a micro-batch, and how many micro-batches it keeps."""

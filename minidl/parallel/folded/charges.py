@@ -44,6 +44,10 @@ class Tie(NamedTuple):
     stages: tuple[int, ...]
 
 
+class Norm(NamedTuple):
+    """The ranks of a replica gather a number from each, for the norm of all gradients."""
+
+
 Key = tuple[str, int, int, bool]
 """The kind and chunk of an action, the samples of its micro-batch, and whether it is the first to leave gradients."""
 
@@ -68,7 +72,7 @@ class Charges:
         self._actions: dict[Key, Recorded] = {}
         self._like: dict[int, int] = {}  # for each chunk, the first one that does the same
         self._mail: list[Any] = []
-        self.updates: dict[int, list[Work | Collective | Tie]] = {}
+        self.updates: dict[int, list[Work | Collective | Tie | Norm]] = {}
         with counting.counted():
             self._record(samples)
 
@@ -192,6 +196,8 @@ class Charges:
         for _, parameter in model.named_parameters():
             if parameter in own and parameter in trained and len(self._places[parameter]) > 1:
                 update.append(Tie(parameter.data.nbytes, tuple(sorted(self._places[parameter]))))
+        if self._job.clip_norm is not None:
+            update.append(Norm())
         work = [(ones[p].flops * p.numel(), ones[p].nbytes * p.numel()) for p in own if p in trained]
         update.append(Work(sum(flops for flops, _ in work), sum(nbytes for _, nbytes in work)))
 

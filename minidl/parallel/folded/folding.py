@@ -112,6 +112,15 @@ class Folding:
             links: Any = self._links
             self.transport = Flows(links)
 
+    @property
+    def ranks_of_replica(self) -> int:
+        """Ranks that hold the model together, played or not."""
+        return self._plan.pp * self._plan.tp
+
+    def replica(self, dp: int) -> list[int]:
+        """The ranks of that replica that are played, by their numbers among these."""
+        return [rank for rank, place in enumerate(self.played.places) if place.dp == dp]
+
     def turns(self, place: Place, call: Collective) -> list[Turn]:
         """What the rank at that place does in a collective, with the numbers of ranks that are played.
 
@@ -204,12 +213,13 @@ class Folding:
 
     def _messages(self) -> Iterator[tuple[Any, int, int]]:
         """All pairs of ranks that exchange messages, each with its purpose."""
+        calls = {axis: self._charges.collectives(axis) for axis in AXES}
         for rank, place in enumerate(self._grid.places):
             for other in self._grid.along("pp", place):
                 yield "pp", rank, other
             for axis in AXES:
                 group, first = self._grid.along(axis, place), self._grid.along(axis, Place(0, place.pp, 0))
-                for call in self._charges.collectives(axis):
+                for call in calls[axis]:
                     for i, turn in enumerate(turns(call, self._network, first)[getattr(place, axis)]):
                         if turn.to is not None:
                             yield (call, i), rank, group[turn.to]

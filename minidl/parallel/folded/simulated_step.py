@@ -35,7 +35,7 @@ class SimulatedStep:
                      pp       transfers between stages that a rank waits for
                      update   the optimizer
                      bubble   waiting for another stage, and for the end of the step
-        nbytes   bytes that all ranks send, by axis
+        nbytes   bytes that all ranks send, by axis, without the number of each rank that `clip_norm` gathers
         played   number of ranks that were played
         ranks    number of ranks that they stand for
         why      which ranks behave alike
@@ -161,7 +161,9 @@ def _check(job: Job, strategy: Any, nodes: int, on: Any) -> None:
         "sums over replicas during backward: give overlap=False": strategy.overlap is not False
         and strategy.plan(job, nodes).dp > 1,
         "an all-reduce of your own: give the name of an algorithm": callable(strategy.algorithm),
-        "the norm of all gradients: leave out clip_norm": job.clip_norm is not None,
+        "the norm of all gradients along tp if messages share links: leave out clip_norm": job.clip_norm is not None
+        and getattr(strategy, "tp", 1) > 1
+        and getattr(Network.of(on.network), "topology", None) is not None,
         'a loss scale: leave out precision="float16"': job.precision == "float16",
         "a second tier of memory: leave out memory": on.memory is not None,
         "random times: leave out the jitter of the node": on.node is not None and on.node.jitter > 0,

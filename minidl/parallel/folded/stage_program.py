@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from minidl.cluster.cost.network import Network
+from minidl.cluster.engines.payload import encode
 from minidl.cluster.engines.protocol import EAGER_BYTES
 from minidl.kernels.counting import Work
-from minidl.parallel.folded.charges import Charges, Tie
+from minidl.parallel.folded.charges import Charges, Norm, Tie
 from minidl.parallel.folded.clock import Clock, Message, Program
 from minidl.parallel.folded.collective_rounds import Collective
 from minidl.parallel.folded.folding import Folding
@@ -90,7 +91,7 @@ class StageProgram:
         return self._charges.action(kind, chunk, self._sizes[message.micro_batch]).sent
 
     def _act(self, action: Action) -> Program:
-        events: Sequence[Work | Collective | Tie]
+        events: Sequence[Work | Collective | Tie | Norm]
         if action.kind == "U":
             events = self._charges.updates[action.chunk]
         else:
@@ -108,6 +109,8 @@ class StageProgram:
                     yield from self._collective(event)
                 case Tie():
                     yield from self._sum_tied(event)
+                case Norm():
+                    yield from self._gather_numbers(encode(0.0)[-1])
 
     def _turn(self) -> Program:
         """Let the others come up to this rank's time."""
@@ -196,6 +199,26 @@ class StageProgram:
         else:
             yield from self._send(first, tie.nbytes)
             yield from self._receive(first, ("tied",))
+
+    def _gather_numbers(self, nbytes: int) -> Program:
+        """As `Partition.clip_gradient`: all-gather a number round the ring of the replica's ranks.
+
+        Where messages take equal times, all ranks end at one time, whatever their order: ranks that others are played
+        for add a round each.
+        """
+        ring, clock = self._folding.replica(self.place.dp), self._clock
+        at = ring.index(self._rank)
+        for number in range(len(ring) - 1):
+            yield from self._turn()
+            began, tag = self._time, ("norm", number)
+            message = clock.receive(ring[at - 1], self._rank, tag)
+            sent = clock.send(self._rank, ring[(at + 1) % len(ring)], tag, nbytes)
+            yield from self._wait(message)
+            yield from self._wait(sent)
+            self._waited(began, message)
+        rest = (self._folding.ranks_of_replica - len(ring)) * (self._network.time(nbytes) if self._network else 0.0)
+        self._time += rest
+        self.activities["tp"] += rest
 
     def _send(self, stage: int, nbytes: int) -> Program:
         yield from self._turn()

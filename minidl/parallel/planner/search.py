@@ -30,7 +30,7 @@ FURTHEST = 3
 """Arrangements that need more than this multiple of the memory are left out."""
 
 REORDERED = 200
-"""The number of the fastest that are given their best order of the axes."""
+"""The number of the fastest that are given their best order of the axes: of those that fit, and of the others."""
 
 
 class Planned(NamedTuple):
@@ -85,8 +85,8 @@ def search(model: PlannedModel, machine: Machine, batch: int) -> list[Planned]:
             found.append(Planned(arrangement, time, holds, holds.total <= machine.memory))
     if least is None:
         raise ValueError(
-            f"{machine.world} accelerators cannot be divided into replicas, stages and shards so that each divides its "
-            f"part, the minibatch of {batch}, the layers or the heads: choose a minibatch that is a multiple of "
+            f"no dp, pp and tp whose product is {machine.world}, the number of accelerators, divide a minibatch of "
+            f"{batch}, {model.layers} layers and {model.heads} heads: choose a minibatch that is a multiple of "
             f"{machine.world}, or another number of nodes"
         )
     if least[0] > machine.memory:
@@ -96,7 +96,9 @@ def search(model: PlannedModel, machine: Machine, batch: int) -> list[Planned]:
             f"which each has {there}, so {missing} are missing: take more nodes"
         )
     found.sort(key=_order)
-    found[:REORDERED] = [_in_best_order(model, machine, each) for each in found[:REORDERED]]
+    for start in (0, sum(each.fits for each in found)):
+        fastest = slice(start, start + REORDERED)
+        found[fastest] = [_in_best_order(model, machine, each) for each in found[fastest]]
     return sorted(found, key=_order)
 
 

@@ -14,6 +14,7 @@ from minidl import Tensor, cluster, data, kernels, nn, optim, parallel
 from minidl import functional as F
 from minidl.cluster import cost
 from minidl.compress import DGC, ErrorFeedback, Threshold, TopK
+from minidl.nn.experts import load_balancing_loss
 from minidl.parallel import Pipeline, Synchronous, pipeline, train
 from minidl.parallel.tensor import ColumnLinear, RowLinear, split_layers
 from tests.parallel.jobs import blobs, small_job
@@ -445,3 +446,17 @@ def test_selective_recomputation_computes_two_products_again():
         operations.append(work.flops)
     products = blocks * 4 * b * s**2 * h
     assert products < operations[1] - operations[0] < 1.2 * products  # softmax comes on top
+
+
+# Chapter 14
+
+
+def test_the_load_balancing_loss_is_below_alpha_where_the_less_busy_expert_is_the_likelier_one_and_evens_out_the_load():
+    logits = Tensor(np.log([[0.51, 0.49]] * 3 + [[0.1, 0.9]] * 2), requires_grad=True)
+    chosen = logits.numpy().argmax(axis=1)
+    loss = load_balancing_loss(F.softmax(logits, axis=1), chosen)
+    assert loss.item() == pytest.approx(2 * (0.6 * 0.346 + 0.4 * 0.654)) == pytest.approx(0.94, abs=0.002)
+    loss.backward()
+    assert (np.asarray(logits.grad)[:, 0] > 0).all()  # descent lowers the busy expert for each token
+    even = Tensor(np.array([[0.8, 0.2], [0.2, 0.8]]))
+    assert load_balancing_loss(even, even.numpy().argmax(axis=1)).item() == pytest.approx(1)

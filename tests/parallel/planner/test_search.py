@@ -16,7 +16,6 @@ from minidl.parallel.planner import (
     memory,
     search,
     step_time,
-    why,
 )
 
 SMALL = Machine(2, 20e12, 3e9, 300e9, inside=10e9, between=2e9, nodes=3)
@@ -98,15 +97,6 @@ def test_experts_are_shared_out():
     experts = 6 * 2 * 6 * (8 * 576**2 + 5 * 576)  # bytes of six experts in each of six blocks
     assert by_ep[1] == 2 * gpt.parameters
     assert by_ep[1] - by_ep[3] == experts - experts / 3
-
-
-def test_three_sentences_name_what_takes_the_time_what_binds_and_what_would_help(plans, tight):
-    first, limit, gain = why(GPT, TIGHT, tight)
-    assert "products of matrices" in first
-    assert limit.startswith("Memory binds: ")
-    assert limit.endswith(" of 140 MB.")
-    assert "with twice the rate between nodes" in gain
-    assert why(GPT, SMALL, plans)[1].startswith("Memory does not bind")
 
 
 def test_a_model_of_any_kind_is_counted_without_contents_and_pipelined():
