@@ -75,7 +75,7 @@ def launch_to_the_end(
             raise next(iter(deaths.values()))
         survivors = [rank for rank, record in enumerate(run.results) if record is not None]
         written = folder / CHECKPOINT_FILE if folder is not None and _file_id(folder) != before else None
-        leg, restart = next_leg(strategy.resumes_from, elastic, leg, records, deaths, at_first, written)
+        leg, restart = next_leg(strategy.resumes_from, elastic, leg, records, deaths, at_first, written, run.trace)
         restarts.append(restart)
         nodes = restart.nodes
         if faults is not None:
