@@ -46,9 +46,9 @@ def draw(
     against_seconds.set_xlim(left=0)
     for name, moment in deaths:
         against_seconds.axvline(moment, color=style.FAULT, linewidth=1.2)
-        against_seconds.text(
-            moment, 0.03, f"{name} died", transform=against_seconds.get_xaxis_transform(), rotation=90, fontsize=8,
-            ha="right", bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 1},
+        against_seconds.annotate(
+            f"{name} died", (moment, 0.03), (-3, 0), against_seconds.get_xaxis_transform(), "offset points",
+            rotation=90, ha="right", fontsize=8,
         )  # fmt: skip
     for axes in more:
         _bars(axes, waits, {name for name, _ in deaths})
