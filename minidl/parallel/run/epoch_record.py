@@ -106,7 +106,3 @@ class Meter:
         seconds, nbytes = self.at_evaluation
         self._evaluation_seconds += self.seconds() - seconds
         self._evaluation_bytes = self._comm.bytes_sent - nbytes
-
-    def leave_out(self, nbytes: int) -> None:
-        """Exclude these bytes, which have been sent, from training."""
-        self._evaluation_bytes += nbytes

@@ -358,10 +358,9 @@ class Session:
         """
         self._evaluates_together = True
         if self.epoch == 0:
-            before = self.comm.bytes_sent
+            self._meter.begin_evaluation()
             self._save()  # so that a run that is stopped in its first epoch can be resumed
-            self._meter.leave_out(self.comm.bytes_sent - before)
-            self._meter.start()
+            self._meter.end_evaluation()
         while self.epoch < self._epochs:
             loader = self._loader(common_minibatches)
             samples = 0  # of all ranks
