@@ -91,10 +91,11 @@ table(["what happens to rank 2", "error", "the job ends after", "how"], rows,
 # gets an error. A process that *hangs* only stays silent. Nothing distinguishes it from a slow one, so the others wait
 # until the **timeout**, here 60 s, and then give up. The timeout of PyTorch's process groups is 10 to 30 minutes by
 # default. A *lost message* leaves a circle of ranks that wait for each other, which minidl finds. Real networks send
-# lost messages again, and damaged ones too. But a bit that flips in the memory of a machine passes all their checks. A
+# lost messages again, and damaged ones too. But a bit that flips before a message is sent passes all their checks. A
 # slow machine, a **straggler**, is no error at all.
 #
-# In every case the others could not go on. An all-reduce needs every rank: **one death ends a synchronous job**.
+# Whether rank 2 dies or hangs, the others cannot go on. An all-reduce needs every rank: **one death ends a synchronous
+# job**.
 #
 # ## Kill it yourself
 #
@@ -376,7 +377,7 @@ table(["", "", "the run"], rows, "simulated")
 # The server alone has the weights. An update by four gradients needs four workers. In a partial all-reduce every worker
 # takes part, at least with zeros, and a matrix for six nodes has no meaning for five. On a ring, a node between two
 # dead ones hears of nobody. It does not learn that the others have finished the epochs, and computes on alone. With
-# random partners this happens only if half of all nodes die.
+# random partners this happens only if all nodes die that could be its partners, which are half of all.
 #
 # ## Not dead, only slow
 #
@@ -459,7 +460,7 @@ table(["", "epoch 1", "epoch 2", "epoch 3"], [[name, *(f"{second:.2f} s" for sec
 #
 # What survives is what more than one machine holds. If all hold the weights, a death costs a step. If each holds a
 # part, it costs the steps since the last checkpoint, and a spare machine. If nobody waits for anybody, it costs the
-# speed of the dead, and no pause. Reserves that work all the time cost most while nobody dies, and least when someone
+# speed of the dead, and no pause. Reserves that work all the time cost time while nobody dies, and least when someone
 # does. A death is noticed at once, silence only by a timeout, and slowness only if you measure for whom the others
 # wait.
 #
