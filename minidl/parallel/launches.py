@@ -103,7 +103,8 @@ def check_elastic(
             "checkpoint"
         )
     if not strategy.resumes_from:
-        hint = 'on_failure="continue" lets the other workers finish' if strategy.servers else "use Synchronous()"
+        finishes = strategy.servers or getattr(strategy, "asynchronous", False)  # as asynchronous Gossip
+        hint = 'on_failure="continue" lets the other workers finish' if finishes else "use Synchronous()"
         raise ValueError(f"elastic: {name} cannot go on with other nodes when one dies: {hint}")
     if elastic.min_nodes > nodes:
         raise ValueError(f"Elastic: min_nodes={elastic.min_nodes}, but the run begins with {nodes} nodes")

@@ -132,6 +132,7 @@ def test_json_is_all_that_is_printed(tmp_path):
     found = json.loads(succeeds(*SPIRALS, "--epochs", 2, "--nodes", 2, "--json"))
     assert [row["epoch"] for row in found["history"]] == [1, 2]
     assert (found["nodes"], found["clock"]) == (2, "simulated")
+    assert (found["deaths"], list(found["waited_for"])) == ([], ["node 0", "node 1"])
     assert found["accuracy"] == found["history"][-1]["accuracy"]
     assert (tmp_path / found["folder"] / "checkpoint.npz").exists()
 
