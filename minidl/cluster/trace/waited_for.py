@@ -43,17 +43,14 @@ def seconds_waited_for(events: Iterable[Event], ranks: int) -> list[float]:
             start = max(start, stop)
 
     seconds = [0.0] * ranks
-
-    def blame(start: float, end: float, rank: int, waiting: tuple[int, ...]) -> None:
-        if rank in waiting:
-            return
+    to_follow = [(*piece, 1) for rank in range(ranks) for piece in during(0.0, float("inf"), rank, False)]
+    while to_follow:
+        start, end, rank, followed = to_follow.pop()
+        if followed > ranks:  # in a circle
+            continue
         for begin, stop, peer in during(start, end, rank, False):
             seconds[rank] += begin - start
-            blame(begin, stop, peer, (*waiting, rank))
+            to_follow.append((begin, stop, peer, followed + 1))
             start = stop
         seconds[rank] += end - start
-
-    for rank in range(ranks):
-        for start, end, peer in during(0.0, float("inf"), rank, False):
-            blame(start, end, peer, (rank,))
     return seconds

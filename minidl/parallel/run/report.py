@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from functools import reduce
+from functools import cached_property, reduce
 from itertools import chain, pairwise
 from operator import add
 from pathlib import Path
@@ -91,7 +91,7 @@ class Report:
         """The nodes that died while the run went on."""
         return deaths_of(self._launches, self.restarts, self.failures)
 
-    @property
+    @cached_property
     def waited_for(self) -> dict[int, float]:
         """By node, servers after the nodes: the seconds that others waited because of it. A straggler has most."""
         traces = [restart.trace for restart in self.restarts if restart.trace is not None]
