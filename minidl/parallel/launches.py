@@ -75,7 +75,7 @@ def launch_to_the_end(
             raise next(iter(deaths.values()))
         survivors = [rank for rank, record in enumerate(run.results) if record is not None]
         written = folder / CHECKPOINT_FILE if folder is not None and _file_id(folder) != before else None
-        leg, restart = next_leg(strategy.resumes_from, elastic, leg, records, deaths, at_first, written)
+        leg, restart = next_leg(strategy.resumes_from, elastic, leg, records, deaths, at_first, written, run.trace)
         restarts.append(restart)
         nodes = restart.nodes
         if faults is not None:
@@ -103,7 +103,8 @@ def check_elastic(
             "checkpoint"
         )
     if not strategy.resumes_from:
-        hint = 'on_failure="continue" lets the other workers finish' if strategy.servers else "use Synchronous()"
+        finishes = strategy.servers or getattr(strategy, "asynchronous", False)  # as asynchronous Gossip
+        hint = 'on_failure="continue" lets the other workers finish' if finishes else "use Synchronous()"
         raise ValueError(f"elastic: {name} cannot go on with other nodes when one dies: {hint}")
     if elastic.min_nodes > nodes:
         raise ValueError(f"Elastic: min_nodes={elastic.min_nodes}, but the run begins with {nodes} nodes")

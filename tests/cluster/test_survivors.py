@@ -41,6 +41,7 @@ def test_the_others_go_on_and_the_run_says_who_failed_however_long_the_text_is(o
     assert isinstance(run.failures[1], cluster.RankFailed)
     assert str(run.failures[1]).startswith(f"ValueError: {1_000_000 * 'lost'}\nrank 1 of 3")
     assert isinstance(run.failures[1].cause, ValueError)
+    assert 0 <= run.failures[1].seconds <= run.seconds
 
 
 def test_a_rank_that_has_yet_to_read_that_another_one_failed_is_not_in_a_deadlock(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -71,6 +72,10 @@ def table(report: Report) -> Table:
     result.add_row(f"time, {report.trace.source}", seconds_text(report.seconds))
     result.add_row("samples/s, last epoch", f"{last['samples_per_second']:,.0f}")
     result.add_row("time of all nodes", shares_text)
+    waits = report.waited_for
+    if total := sum(waits.values()):
+        most = max(waits, key=lambda node: waits[node])
+        result.add_row("most waited for", f"{report.name(most)}, {waits[most] / total:.0%} of all nodes' waiting")
     result.add_row("sent by node 0, in all", bytes_text(last["bytes"]))
     if report.routing:
         for name, counts in report.routing[-1].items():
@@ -97,6 +102,8 @@ def as_json(report: Report, folder: Path) -> dict[str, Any]:
         "clock": report.trace.source,
         **{name: _finite(last[name]) for name in ("accuracy", "loss", "test_loss")},
         **({"routing": [_routing(epoch) for epoch in report.routing]} if report.routing else {}),
+        "deaths": [asdict(death) for death in report.deaths],
+        "waited_for": {report.name(node): seconds for node, seconds in report.waited_for.items()},
         "history": [{name: _finite(value) for name, value in row.items()} for row in report.history],
     }
 

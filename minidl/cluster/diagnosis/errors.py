@@ -51,6 +51,7 @@ class ClusterError(RuntimeError):
         tracebacks  by rank: the traceback of each rank that answered, and the stack of others if it is known
         waits       the calls in which ranks were blocked
         trace       the events of the ranks that answered
+        seconds     in `run.failures`: when the rank failed, since the program began
     """
 
     def __init__(
@@ -71,6 +72,7 @@ class ClusterError(RuntimeError):
         self.tracebacks = tracebacks or {}
         self.waits = waits
         self.trace = trace
+        self.seconds: float | None = None
 
 
 class RankFailed(ClusterError):  # noqa: N818  (the name says what happened)

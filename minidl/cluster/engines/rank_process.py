@@ -49,6 +49,7 @@ class RankProcess:
     is_gone        its process has ended, or its socket has closed
     is_aborted     the launcher has sent it the end of the run
     stopped_since  when its process was first found stopped by a signal; infinity while it runs
+    failed_after   seconds from the beginning of the program until its failure was noticed; None: it has not failed
     """
 
     rank: int
@@ -64,6 +65,7 @@ class RankProcess:
     is_gone: bool = False
     is_aborted: bool = False
     stopped_since: float = float("inf")
+    failed_after: float | None = None
 
     @property
     def has_reported(self) -> bool:

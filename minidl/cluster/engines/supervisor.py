@@ -48,6 +48,7 @@ class Supervisor:
         self._deaths = selectors.DefaultSelector()  # of processes alone: epoll returns them in the order of their ends
         self._failed: list[RankProcess] = []  # in the order in which the failures were noticed
         self._has_begun = False
+        self._begun = time.perf_counter()
         self._is_ending = False
 
     def supervise(self) -> Run:
@@ -149,7 +150,8 @@ class Supervisor:
         if self._has_begun or not all(rank.is_ready or rank.has_ended for rank in self.ranks):
             return
         self._has_begun = True
-        origin = pickle.dumps(time.perf_counter())
+        self._begun = time.perf_counter()
+        origin = pickle.dumps(self._begun)
         for rank in self.ranks:
             rank.send(control.BEGIN, origin)
 
@@ -163,6 +165,7 @@ class Supervisor:
 
     def _fail(self, rank: RankProcess) -> None:
         self._failed.append(rank)
+        rank.failed_after = time.perf_counter() - self._begun
         if self._goes_on and not self._is_ending:
             why = rank.failure.summary if rank.failure else rank.cause_of_death
             error = pickle.dumps(RankFailed(f"rank {rank.rank} failed: {shortened(why)}", rank=rank.rank))
@@ -249,7 +252,9 @@ class Supervisor:
         )
 
     def _error(self, rank: RankProcess) -> ClusterError:
-        return self._reports().error(rank.rank, "" if rank.failure else rank.cause_of_death)
+        error = self._reports().error(rank.rank, "" if rank.failure else rank.cause_of_death)
+        error.seconds = rank.failed_after
+        return error
 
 
 def _received(link: socket.socket) -> bytes | None:

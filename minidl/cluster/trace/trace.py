@@ -12,6 +12,7 @@ from minidl.cluster.trace import chrome_trace
 from minidl.cluster.trace.bars import NO_AXIS, bars, bars_by_axis
 from minidl.cluster.trace.critical_path import CriticalPath, find_critical_path
 from minidl.cluster.trace.recording import KINDS, Event, Recording, Shares, Traffic
+from minidl.cluster.trace.waited_for import seconds_waited_for
 from minidl.plots import style, timeline
 
 if TYPE_CHECKING:
@@ -104,6 +105,20 @@ class Trace:
         recordings = self._recordings if rank is None else [self._recordings[rank]]
         seconds = [recording.seconds for recording in recordings if recording]
         return Shares.of([sum(column) for column in zip(*seconds, strict=True)] or [0.0] * len(KINDS))
+
+    def waited_for(self) -> list[float]:
+        """By rank, the seconds that the others waited because of it, directly or through ranks that waited for it.
+
+        A straggler has most of them. Events that were not kept do not count.
+
+        >>> from minidl import cluster
+        >>> def program(comm):
+        ...     comm.compute(seconds=comm.rank)
+        ...     comm.barrier()
+        >>> cluster.launch(program, nodes=3, on="simulation").trace.waited_for()
+        [0.0, 0.0, 3.0]
+        """
+        return seconds_waited_for(self.events, self.size)
 
     def critical_path(self) -> CriticalPath:
         """Return the chain of work and messages that determined the run's duration; `.summary()` describes it.

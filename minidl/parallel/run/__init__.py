@@ -10,6 +10,7 @@ divergence      stops a run whose loss is not finite
 checkpoint      the state from which a run goes on
 saving          how often that is saved, and whether training waits for it
 elastic_restart continues a run with other nodes when some have died
+fault_record    which nodes died, and for whom the others waited
 rank_record     what a rank returns from the run, with its snapshots of weights
 snapshots       evaluation after the run, by those snapshots
 history         one row per epoch, and the messages to the caller during the run

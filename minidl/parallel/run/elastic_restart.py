@@ -45,6 +45,7 @@ import numpy as np
 
 from minidl.arguments import flag, whole_number
 from minidl.cluster.diagnosis.errors import ClusterError
+from minidl.cluster.trace.trace import Trace
 from minidl.parallel.gradients import flat_vector as vector
 from minidl.parallel.run.checkpoint import Checkpoint
 from minidl.parallel.run.rank_record import RankRecord
@@ -81,13 +82,14 @@ class Restart:
 
     epoch       epoch in which it happened, counted from 1; one more than the job has if all its minibatches were done
     step        minibatches of that epoch that were done and are not done again
-    seconds     training time up to then
+    seconds     training time up to then, that of the steps which are done again included
     died        why, by the number of the node in the launch that ended; empty if nodes only joined
     joined      number of nodes that joined
     nodes       number of nodes that go on
     source      "step" or "mean", as in this file's docstring. If no node survived or the model is split: "checkpoint",
                 the last one in the folder or the state with which the launch began; "start" if there is neither
     steps_lost  updates of the furthest survivor that are done again; None if no node survived
+    trace       of the launch that ended
     """
 
     epoch: int
@@ -98,6 +100,7 @@ class Restart:
     nodes: int
     source: str
     steps_lost: int | None
+    trace: Trace | None = field(default=None, repr=False, compare=False)
 
     def __str__(self) -> str:
         causes = [f"node {rank} died ({why})" for rank, why in self.died.items()]
@@ -123,12 +126,14 @@ class Leg:
     records     what each rank has recorded before; empty: nothing
     until       epochs that are done at its end; None: all
     is_elastic  whether a rank returns its state when another one has died
+    seconds     training time of the launches before
     """
 
     checkpoint: Checkpoint | None = None
     records: Sequence[RankRecord] = field(default=(), repr=False)
     until: int | None = None
     is_elastic: bool = False
+    seconds: float = 0.0
 
 
 def next_leg(
@@ -139,6 +144,7 @@ def next_leg(
     failures: Mapping[int, ClusterError],
     at_first: int,
     written: Path | None,
+    trace: Trace,
 ) -> tuple[Leg, Restart]:
     """Return the next launch of a run that the last one has not finished, and the Restart that describes it.
 
@@ -149,6 +155,7 @@ def next_leg(
         failures  errors of its ranks that died
         at_first  number of nodes when the run began
         written   the checkpoint that the run has written to its folder; None: none
+        trace     that of the launch
 
     Raises the failure of the first dead node if the run cannot go on.
     """
@@ -163,13 +170,14 @@ def next_leg(
     if state is not None:
         epoch, within = state.epoch, {**(state.history[-1] if state.history else {}), **state.within_epoch}
     step = int(within.get("step", 0))
+    seconds = max([float(within.get("seconds", 0.0)), *(record.seconds for record in records)])
     until = epoch + 1 if elastic.rejoin and after < at_first else None
     before = leg.records[:after] if state is not None and state is leg.checkpoint else ()
     carried = [_until(record, epoch) for record in (before if is_split else records or before)]
     carried += [_newcomer(carried[0]) if carried else RankRecord() for _ in range(after - len(carried))]
     died = {rank: str(failure).partition("\n")[0] for rank, failure in failures.items()}
-    restart = Restart(epoch + 1, step, float(within.get("seconds", 0.0)), died, after - left, after, source, lost)
-    return Leg(state, carried, until, leg.is_elastic), restart
+    restart = Restart(epoch + 1, step, seconds, died, after - left, after, source, lost, trace)
+    return Leg(state, carried, until, leg.is_elastic, seconds), restart
 
 
 def _state(

@@ -40,7 +40,7 @@ class RankRecord:
     state          the run's last state, from rank 0, if the nodes evaluated their model together; in an elastic run,
                    every rank's own state; else None, also if the strategy goes on from a checkpoint
     is_unfinished  whether the run is to go on, from `state` or a checkpoint, with other nodes
-    steps          updates of its weights since the start of the run, if it is unfinished
+    steps, seconds updates of its weights and training time since the start of the run, if it is unfinished
     interrupted    the error that ended the run on this rank because another one died
     snapshots      if the nodes did not evaluate together: the weights at the end of each epoch, from their owners
     losses         for each pass, the sum of this node's losses over what counts in them, and how much that is
@@ -56,6 +56,7 @@ class RankRecord:
     state: Checkpoint | None = None
     is_unfinished: bool = False
     steps: int = 0
+    seconds: float = 0.0
     interrupted: ClusterError | None = None
     snapshots: list[Snapshot] = field(default_factory=list)
     losses: list[tuple[float, float]] = field(default_factory=list)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from functools import reduce
+from functools import cached_property, reduce
 from itertools import chain, pairwise
 from operator import add
 from pathlib import Path
@@ -19,6 +19,7 @@ from minidl.parallel.job import Job, built_once
 from minidl.parallel.plan import AXES
 from minidl.parallel.run.checkpoint import CHECKPOINT_FILE, Checkpoint
 from minidl.parallel.run.elastic_restart import Restart
+from minidl.parallel.run.fault_record import Death, deaths_of, launches_of, waited_for
 from minidl.parallel.run.history import HistoryRow
 from minidl.parallel.run.rank_record import RankRecord
 from minidl.parallel.run.run_files import write_config, write_metrics
@@ -86,6 +87,27 @@ class Report:
         return Counter(chain.from_iterable(self.recorded.get("staleness", ())))
 
     @property
+    def deaths(self) -> list[Death]:
+        """The nodes that died while the run went on."""
+        return deaths_of(self._launches, self.restarts, self.failures)
+
+    @cached_property
+    def waited_for(self) -> dict[int, float]:
+        """By node, servers after the nodes: the seconds that others waited because of it. A straggler has most."""
+        traces = [restart.trace for restart in self.restarts if restart.trace is not None]
+        return waited_for(self._launches, [*traces, self.trace])
+
+    def name(self, node: int) -> str:
+        """What pictures and tables call a node, or a server, of `deaths` and `waited_for`."""
+        is_server = self.strategy.servers and node >= self.nodes
+        return f"server {node - self.nodes}" if is_server else f"node {node}"
+
+    @property
+    def _launches(self) -> list[list[int]]:
+        replaces = self.strategy.resumes_from == "checkpoint"
+        return launches_of(self.nodes, self.strategy.servers, self.restarts, replaces)
+
+    @property
     def routing(self) -> list[dict[str, RoutingCounts]]:
         """For each epoch of this run, by the name of a mixture of experts: what all ranks together sent to each expert.
 
@@ -122,10 +144,12 @@ class Report:
         return self.trace.plot(path, start, end, title)
 
     def curves(self, path: str | Path | None = None) -> Figure:
-        """Loss and accuracy against epochs and seconds; saved to `path` if given."""
+        """Loss and accuracy against epochs and seconds, deaths marked, and who was waited for; saved to `path`."""
         from minidl.plots import curves
 
-        figure = curves.draw(self.history, source=self.trace.source)
+        deaths = [(self.name(death.node), death.seconds) for death in self.deaths if death.seconds is not None]
+        waits = {self.name(node): seconds for node, seconds in self.waited_for.items()}
+        figure = curves.draw(self.history, source=self.trace.source, deaths=deaths, waits=waits)
         if path is not None:
             figure.savefig(path)
         return figure

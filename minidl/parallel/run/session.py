@@ -178,6 +178,7 @@ class Session:
         if leg.records:
             self._record = copy.deepcopy(leg.records[self.comm.rank])  # the leg may be needed again
             self._meter.sent_before = self._record.bytes_sent
+        self._meter.seconds_before = leg.seconds
         self._resumed = checkpoint = leg.checkpoint
         if checkpoint is None:
             return
@@ -187,7 +188,8 @@ class Session:
         self.epoch, self.history = checkpoint.epoch, list(checkpoint.history)
         within: dict[str, Any] = {**(self.history[-1] if self.history else {}), "step": 0, **checkpoint.within_epoch}
         if "seconds" in within:
-            self._meter.seconds_before, self._meter.bytes_before = within["seconds"], within["bytes"]
+            self._meter.seconds_before = max(leg.seconds, within["seconds"])
+            self._meter.bytes_before = within["bytes"]
             self.steps = within["steps"]
         self.step = within["step"]
         losses = within.get("losses", [])
@@ -561,20 +563,27 @@ class Session:
         if self._is_elastic:
             self._epoch_record.undo(self.steps, self.model)
             unfinished.state = self._state_within_epoch()
-        unfinished.bytes_sent, unfinished.steps = self.bytes_sent, self.steps
+        unfinished.bytes_sent, unfinished.steps, unfinished.seconds = self.bytes_sent, self.steps, self._trained()[0]
         unfinished.is_unfinished, unfinished.interrupted = True, error
         return unfinished
 
+    @property
+    def _is_evaluating(self) -> bool:
+        return self._evaluates_together and len(self.history) < self.epoch
+
+    def _trained(self) -> tuple[float, int]:
+        """Seconds and bytes of training, without an evaluation that a death has ended."""
+        return self._meter.at_evaluation if self._is_evaluating else self._meter.training()
+
     def _state_within_epoch(self) -> Checkpoint:
         """This rank's state after its last update, with its place in the epoch."""
-        is_evaluating = self._evaluates_together and len(self.history) < self.epoch
+        is_evaluating = self._is_evaluating
         is_within = self._epoch_record.is_open or is_evaluating
         state = self._checkpoint()
         assert state is not None
         state.epoch = self.epoch - is_evaluating
-        measured = self._meter.at_evaluation if is_evaluating else self._meter.training()
         step = self.steps - self._epoch_record.steps_before if is_within else 0
-        state.within_epoch = self._place(step, measured, [self._epoch_record.losses] if is_within else [])
+        state.within_epoch = self._place(step, self._trained(), [self._epoch_record.losses] if is_within else [])
         return state
 
     def _place(self, step: int, measured: tuple[float, int], losses: list[tuple[float, float]]) -> dict[str, Any]:

@@ -194,6 +194,7 @@ def test_a_strategy_that_cannot_go_on_is_refused_with_advice():
     for strategy, nodes, advice in (
         (Serial(), 1, "use Synchronous"),
         (parallel.ParameterServer(), 2, 'on_failure="continue" lets the other workers finish'),
+        (Gossip(asynchronous=True), 2, 'on_failure="continue" lets the other workers finish'),
     ):
         with pytest.raises(ValueError, match="cannot go on with other nodes when one dies: " + advice):
             parallel.train(small_job(), strategy, nodes=nodes, on="simulation", elastic=True)

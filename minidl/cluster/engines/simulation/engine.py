@@ -138,11 +138,14 @@ def _run_of(world: SimulatedWorld, ranks: list[SimulatedRank]) -> Run:
         raise reports.error(world.culprit, world.failed[world.culprit])
     if world.scheduler.failure is not None:
         raise reports.deadlock_error(world.deadlock)
+    failures = {rank: reports.error(rank, world.failed[rank]) for rank in sorted(world.failed)}
+    for rank, error in failures.items():
+        error.seconds = world.failed_at[rank]
     return Run(
         [None if rank.result is None else loaded_result(rank.number, rank.result) for rank in ranks],
         max(rank.seconds for rank in ranks),
         Trace(reports.recordings, reports.source),
-        {rank: reports.error(rank, world.failed[rank]) for rank in sorted(world.failed)},
+        failures,
     )
 
 

@@ -83,6 +83,7 @@ class SimulatedWorld:
         self.fingerprints = FingerprintTable()
         self.ended = 0  # how many ranks have returned or failed
         self.failed: dict[int, str] = {}  # by rank: why, in a line
+        self.failed_at: dict[int, float] = {}
         self.blocked = Blocked()
         self._given_up: dict[tuple[int, int], int] = {}  # by rank, tag: the rank whose failure ended it
         self.culprit: int | None = None  # whose failure has ended the run
@@ -155,7 +156,7 @@ class SimulatedWorld:
     def has_failed(self, rank: int, why: str, error: BaseException | None = None) -> None:
         """The rank has failed: end the run or, with on_failure="continue", the operations that need the rank."""
         self.ended += 1
-        self.failed[rank] = why
+        self.failed[rank], self.failed_at[rank] = why, self.scheduler.time
         if isinstance(error, KeyboardInterrupt):
             self.interrupt(error)
         elif self.terms.on_failure == "raise":
