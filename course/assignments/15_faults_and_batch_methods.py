@@ -61,6 +61,7 @@ def lbfgs_direction(shards, m):
     To try it: `from course.probes.faults_and_batch_methods import Shard`; Shard(g=[2, 0], s0=[1, 0], y0=[2, 0], d=[9,
         9]) is the first of these two, and its attribute vectors has what it keeps.
     """
+
     ### BEGIN SOLUTION
     def dot(x, y):
         return sum(shard.dot(x, y) for shard in shards)
@@ -95,7 +96,7 @@ check.lbfgs_direction(
     empty=[((7,), ""), ((0, 5, 3), "")],
     one=[((5,), "+"), ((3, 1, 0, 6), "+")],
     several=[((11,), "++"), ((0, 9, 4), "+++++"), ((1, 35, 1, 1), "+++++++")],
-    rejected=[((5, 7), "+-"), ((0, 4, 7), "+o-++-"), ((3, 4), "--o"), ((6,), "-")],
+    rejected=[((5, 7), "+-"), ((0, 4, 7), "o+-++-+"), ((3, 4), "--o"), ((6,), "-")],
     seed=81,
 )
 ### END HIDDEN TESTS
@@ -185,8 +186,8 @@ def best_interval(nodes, mtbf, write, restart):
         too. It may take longer than the mean time between two failures of the job.
     restart: seconds from a failure until the job computes again, 0 or more. If there is a failure in this time, the
         restart begins again.
-    interval: seconds of work between two checkpoints, more than 0. With it, the job may take at most 1 % longer on
-        average than with the best interval. There is no other condition on it: also a search may find it.
+    interval: seconds of work between two checkpoints, more than 0. With it, the job may take at most 0.2 % longer
+        on average than with the best interval. There is no other condition on it: also a search may find it.
     goodput: of this interval: the interval divided by the average time for it, with writing, failures and restarts.
         Here all digits count.
 

@@ -22,7 +22,7 @@ __all__ = ["best_interval", "chapter", "hint", "lbfgs_direction", "run_portions"
         "First loop, from the newest pair to the oldest: alpha = dot(s, d) / sy, then axpy(-alpha, y, d). Keep alpha "
         "and sy of each pair that is used, in two dicts for example.",
         "Between the loops, scale d by sy / dot(y, y) of the newest pair that is used, if there is one. Second loop, "
-        "from the oldest to the newest: beta = dot(y, d) / sy, then axpy(alpha - beta, s, d). In the end scale d by -1.",
+        "from the oldest to the newest: beta = dot(y, d) / sy, axpy(alpha - beta, s, d). In the end scale d by -1.",
     ],
 )
 def lbfgs_direction(
@@ -51,11 +51,10 @@ def lbfgs_direction(
         (1, "pairs with s·y <= 0 are left out", rejected),
     ):
         with part(points, title):
-            for run in runs(group):
-                run.compare_direction()
+            sharded_vectors.compare_directions(runs(group))
     with part(3, "only scalars come back, from few commands"):
+        sharded_vectors.compare_directions(runs(several, rejected, one, empty))
         for run in runs(several, rejected, one, empty):
-            run.compare_direction()
             run.compare_commands()
 
 
@@ -110,8 +109,8 @@ def run_portions(
 @chapter.exercise(
     points=3,
     hints=[
-        "M = mtbf / nodes. Without failures a piece of work of x seconds takes x; with them, and a restart of R seconds "
-        "after each, M exp(R / M) (exp(x / M) - 1) on average. What is x here?",
+        "M = mtbf / nodes. What takes x seconds without failures takes M exp(R / M) (exp(x / M) - 1) on average with "
+        "them, if each is followed by a restart of R seconds. What is x here?",
         "Goodput is the interval over this time. It is small for very short and for very long intervals, and largest "
         "in between, at an interval shorter than M.",
         "The best interval can be searched: try 10,000 intervals between 0 and M and take the best one. Young's "
@@ -131,7 +130,7 @@ def best_interval(
     slow: Sequence[save_intervals.Case] = ((1000, 0.15, 0.1), (37, 0.45, 0.7), (4096, 1.1, 0.3), (5, 2.3, 1.6)),
     seed: int = 0,
 ) -> None:
-    """An interval within 1 % of the best one, also where Young's is not, and its goodput."""
+    """An interval within 0.2 % of the best one, also where Young's is not, and its goodput."""
 
     @cache
     def asked(case: save_intervals.Case) -> save_intervals.Asked:

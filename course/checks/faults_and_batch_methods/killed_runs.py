@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from functools import cached_property
+from itertools import count
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from course.judging import Answer, Wrong, expect
+from course.judging import Answer, expect
 from course.judging.answer import AnswerFailed
 from course.plural import counted
 from course.probes.faults_and_batch_methods import Remote, Storage
@@ -22,6 +23,9 @@ Case = tuple[int, int, int]
 """(steps, k, numbers of the state)"""
 
 NEVER = 10**9
+
+KILLS_AGAIN = 4
+"""Second kills after each first one, and first ones that are followed by second ones."""
 
 
 class Killed(Exception):  # noqa: N818  (the name says what happened)
@@ -72,7 +76,7 @@ class Life:
     def write(self, name: str, value: Any) -> None:
         if is_foreign(value):
             raise TypeError("write(name, value): a value is made of numbers, text, arrays, lists, tuples and dicts")
-        self._begin(f"write({name!r}, …)", lambda: self.storage.write(name, Storage.INCOMPLETE))
+        self._begin(f"write({name!r}, …)", lambda: self.storage.files.update({name: Storage.INCOMPLETE}))
         self.storage.write(name, value)
 
     def rename(self, old: str, new: str) -> None:
@@ -91,11 +95,36 @@ def is_foreign(value: Any) -> bool:
     return isinstance(value, Foreign) or (isinstance(value, (list, tuple)) and any(map(is_foreign, value)))
 
 
-def around_writes(life: Life) -> Iterator[tuple[int, bool]]:
-    """Where to kill a process again: in the middle of each write, and before each rename."""
-    for at, operation in enumerate(life.operations):
-        if operation.startswith(("write", "rename")):
-            yield at, operation.startswith("write")
+def around_writes(life: Life) -> list[tuple[int, bool]]:
+    """Where to kill a process again: in the middle of some writes, and before some renames."""
+    places = [
+        (at, operation.startswith("write"))
+        for at, operation in enumerate(life.operations)
+        if operation.startswith(("write", "rename"))
+    ]
+    return places[:: -(-len(places) // KILLS_AGAIN) or 1]
+
+
+def how_killed(life: Life) -> str:
+    """How a process ended, in words."""
+    if not life.is_dead:
+        return "ended"
+    operation = life.operations[-1]
+    where = "in the middle of" if life.is_inside and operation.startswith("write") else "before"
+    return f"killed {where} {operation}, operation {len(life.operations) - 1}"
+
+
+def unused(files: dict[str, Any], life: Life) -> str:
+    """Why a process has begun anew with these files."""
+    complete = [name for name, value in files.items() if value is not Storage.INCOMPLETE]
+    unread = [name for name in complete if f"read({name!r})" not in life.operations]
+    if unread:
+        return f"The storage has a complete file, {unread[0]!r}, which was not read."
+    if complete:
+        return ""
+    if files:
+        return "The only file is incomplete: a kill in the middle of a write leaves it so."
+    return "Nothing is in the storage: save after every k steps."
 
 
 class Training:
@@ -110,8 +139,8 @@ class Training:
             self.states.append(next_state(self.states[-1], t))
         self.called = f"train_with_checkpoints(state, step, {self.count}, {self.k}, storage)"
 
-    def live(self, storage: Storage, at: int = NEVER, is_inside: bool = False) -> Life:
-        """Start a process, which ends or is killed."""
+    def live(self, storage: Storage, at: int = NEVER, is_inside: bool = False, before: Sequence[Life] = ()) -> Life:
+        """Start a process, which ends or is killed. before: the killed processes before it, for messages."""
         life = Life(storage, at, is_inside)
         offered = self.answer.offered
         methods = {name: offered(getattr(life, name), name) for name in ("names", "write", "rename", "read")}
@@ -120,8 +149,11 @@ class Training:
                 self.start.copy(), offered(life.step, "step"), self.count, self.k, Remote(**methods)
             )
         except AnswerFailed as failed:
-            if failed.last or not life.is_dead:
+            if failed.last or not (life.is_dead or before):
                 raise
+            if not life.is_dead:
+                message = f"{self._called(before)}: {failed.message}"
+                raise AnswerFailed(failed.status, message, classes=" ".join(failed.classes)) from None
         return life
 
     @cached_property
@@ -129,74 +161,88 @@ class Training:
         """The run that nothing kills."""
         return self.live(Storage())
 
+    @cached_property
+    def writes(self) -> int:
+        """Calls of write in a run that nothing kills."""
+        return sum(each.startswith("write") for each in self.plain.operations)
+
     def compare_plain(self) -> None:
         """Raise Wrong unless an undisturbed run makes each step once and writes no file too many."""
-        self._compare_result(self.called, [self.plain])
-        writes, most = sum(each.startswith("write") for each in self.plain.operations), self.count // self.k + 2
+        self._compare_result(self.called, self.plain)
+        most = self.count // self.k + 2
         expect.true(
-            writes <= most,
-            f"{self.called}: writes {counted(writes, 'file')}, expected at most steps // k + 2 = {most}.",
-            "One file for k steps: the state and the number of steps are one value.",
+            self.writes <= most,
+            f"{self.called}: writes {counted(self.writes, 'file')}, expected at most steps // k + 2 = {most}.",
+            "A checkpoint is for k steps, not for each."
+            if self.writes >= self.count > most
+            else "State and number of steps are one value, in one file.",
         )
 
     def compare_killed(self, is_inside: bool) -> None:
         """Raise Wrong unless the run after a kill ends with the same bits; in the middle of each write, or anywhere."""
+        self._compare_number() if is_inside else None
         for at, operation in enumerate(self.plain.operations):
             if not is_inside or operation.startswith("write"):
                 storage = Storage()
-                self._compare(self.live(storage, at, is_inside), self.live(storage))
+                self._compare_last(storage, self.live(storage, at, is_inside))
 
     def compare_killed_twice(self) -> None:
         """Raise Wrong unless this is so after a second kill, too: both in the middle of writes or before renames."""
+        self._compare_number()
         for first in around_writes(self.plain):
             storage = Storage()
-            self.live(storage, *first)
-            for second in around_writes(self.live(storage)):
+            killed = self.live(storage, *first)
+            for second in around_writes(self.live(storage, before=[killed])):
                 storage = Storage()
-                self._compare(self.live(storage, *first), self.live(storage, *second), self.live(storage))
+                lives = [self.live(storage, *first)]
+                lives.append(self.live(storage, *second, before=lives))
+                self._compare_last(storage, *lives)
 
-    def _compare(self, *lives: Life) -> None:
-        """Compare the last of several runs; the others were killed."""
-        when = "; started again and ".join(self._end(life) for life in lives[:-1])
-        called = f"{self.called}, {when}; started again"
-        self._compare_result(called, lives)
-        reached = max((t + 1 for life in lives[:-1] for t, _ in life.steps), default=0)
-        begins = lives[-1].steps[0][0] if lives[-1].steps else self.count
+    def _compare_number(self) -> None:
+        """Raise Wrong unless enough files are written for no more than k steps to be made again."""
+        least = -(-self.count // self.k) - 1
+        expect.true(
+            self.writes >= least,
+            f"{self.called}: writes {counted(self.writes, 'file')} in {counted(self.count, 'step')}, expected at least "
+            f"{least}: one after every {self.k} steps.",
+        )
+
+    def _compare_last(self, storage: Storage, *killed: Life) -> None:
+        """Start another process after these were killed, and compare what it does."""
+        files = dict(storage.files)
+        last, called = self.live(storage, before=killed), self._called(killed)
+        self._compare_result(called, last)
+        reached = max((t + 1 for life in killed for t, _ in life.steps), default=0)
+        begins = last.steps[0][0] if last.steps else self.count
         expect.true(
             reached - begins <= self.k,
             f"{called}: goes on with step {begins}, though {counted(reached, 'step')} were complete: "
             f"{reached - begins} are made again, expected at most k = {self.k}.",
-            "Nothing was kept: a kill while the only file is written leaves none."
-            if not begins and any(life.is_inside for life in lives)
-            else "A file is written after every k steps, and read at the start."
-            if not begins
-            else "",
+            unused(files, last) if not begins else "",
         )
 
-    def _end(self, life: Life) -> str:
-        """How a run ended, in words."""
-        if not life.is_dead:
-            return "ended"
-        operation = life.operations[-1]
-        where = "in the middle of" if life.is_inside and operation.startswith("write") else "before"
-        return f"killed {where} {operation} (operation {len(life.operations) - 1})"
+    def _called(self, killed: Sequence[Life]) -> str:
+        """The call after these processes, in words."""
+        return "; ".join([self.called, *(f"{how_killed(life)}, started again" for life in killed)])
 
-    def _compare_result(self, called: str, lives: Any) -> None:
-        """Raise Wrong unless the last run makes the right steps from the right states, and returns the right state."""
-        last = lives[-1]
-        for (t, state), number in zip(last.steps, range(last.steps[0][0] if last.steps else 0, NEVER), strict=False):
+    def _compare_result(self, called: str, life: Life) -> None:
+        """Raise Wrong unless a process makes the right steps from the right states, and returns the right state."""
+        for (t, state), number in zip(life.steps, count(life.steps[0][0] if life.steps else 0), strict=False):
             expect.true(
-                t == number and t < self.count,
-                f"{called}: called step(state, {t}), expected {f'step {number}' if number < self.count else 'no step'} "
-                f"after {number} steps.",
+                t == number < self.count,
+                f"{called}: step(state, {t}) was called, expected "
+                f"{f'step(state, {number})' if number < self.count else 'no other step'}.",
             )
             if state.tobytes() != self.states[t].tobytes():
                 expect.same_bits(state, self.states[t], f"{called}: the state of step(state, {t})", self._others(t))
-        expect.same_bits(last.result, self.states[-1], f"{called}: the state returned", self._others(self.count))
+        expect.same_bits(life.result, self.states[-1], f"{called}: the state returned", self._others(self.count))
 
     def _others(self, t: int) -> dict[str, Array]:
         """States that known mistakes have in place of that after t steps."""
-        found = {f"This is the state after {n} steps: it and the number of steps are one file.": self.states[n]
-                 for n in range(1, self.count + 1) if n != t}  # fmt: skip
+        found = {
+            f"This is the state after {counted(n, 'step')}: keep it together with this number.": self.states[n]
+            for n in range(1, self.count + 1)
+            if n != t
+        }
         found |= {"This is the initial state.": self.start} if t else {}
         return found | {"The state was rounded to float32.": self.states[t].astype(np.float32).astype(float)}

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from course.judging import Answer, Wrong, expect
+from course.plural import counted
 from course.probes.faults_and_batch_methods import Workers
 from minidl.random import Purpose, stream
 
@@ -159,7 +160,7 @@ class Portions:
             for each in (want, got)
         ]
         raise Wrong(
-            f"{self.called}: after {place} calls of give, expected {told[0]}, got {told[1]}.",
+            f"{self.called}: after {counted(place, 'call')} of give, expected {told[0]}, got {told[1]}.",
             causes[0] if len(causes) == 1 else "",
         )
 

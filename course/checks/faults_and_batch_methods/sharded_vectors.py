@@ -114,12 +114,12 @@ class Stored:
                     g, pairs, second=-1
                 ),
                 "The first loop begins with the newest pair, the second one with the oldest.": two_loops(
-                    g, pairs[::-1], gamma="oldest"
+                    g, pairs[::-1]
                 ),
                 "Second loop: d += (alpha - beta) s.": two_loops(g, pairs, sign=-1.0),
                 "Second loop: beta = y·d / s·y, with y.": two_loops(g, pairs, swapped=True),
                 "Each alpha is computed from d as it is then, not from g.": two_loops(g, pairs, again=True),
-                "A pair with s·y <= 0 is left out.": two_loops(g, everything),
+                "A pair with s·y <= 0 is left out.": two_loops(g, [(s, y) for s, y in everything if s @ y]),
                 "Left out is only a pair with s·y <= 0, not all older ones, too.": two_loops(g, self._newest()),
                 "A dot product is the sum of what all shards return.": two_loops(
                     g, [(np.where(first, s, 0.0), y) for s, y in pairs]
@@ -136,14 +136,24 @@ class Stored:
     def right(self) -> Array:
         return two_loops(self.vectors["g"], [(self.vectors[f"s{i}"], self.vectors[f"y{i}"]) for i in self.used])
 
-    def compare_direction(self) -> None:
-        """Raise Wrong unless d is the direction."""
-        got = np.concatenate([shard.vectors["d"] for shard in self.shards])
-        atol = 1e-10 * float(np.abs(self.right).max())
-        expect.array(got, self.right, f"{self.called}: d", rtol=0.0, atol=atol, mistakes=self.mistakes)
+    @cached_property
+    def got(self) -> Array:
+        """What the store has as d after the call."""
+        return np.concatenate([shard.vectors["d"] for shard in self.shards])
+
+    def gives(self, d: Array) -> bool:
+        """Whether the answer gave this direction, to 1e-10 of its largest element."""
+        return expect.close(self.got, d, 0.0, 1e-10 * float(np.abs(d).max()))
 
     def compare_commands(self) -> None:
         """Raise Wrong unless only scalars went over the network, in few commands, and nothing but d was changed."""
+        for name, of in self._cut().items():
+            for k, shard in enumerate(self.shards):
+                if name != "d" and shard.vectors[name].tobytes() != of[k].tobytes():
+                    raise Wrong(
+                        f"{self.called}: {name} was changed on shard {k}.",
+                        "axpy(a, x, y) writes into y, and scale(a, x) into x: work on d.",
+                    )
         most = self.m + 4 * len(self.used) + 4
         for k, log in enumerate(self.log):
             count = Counter(log)
@@ -164,10 +174,16 @@ class Stored:
                 if count["axpy"] > 2 * len(self.used)
                 else "d is copied once, and scaled at most twice.",
             )
-        for name, of in self._cut().items():
-            for k, shard in enumerate(self.shards):
-                if name != "d" and shard.vectors[name].tobytes() != of[k].tobytes():
-                    raise Wrong(
-                        f"{self.called}: {name} was changed on shard {k}.",
-                        "axpy(a, x, y) writes into y, and scale(a, x) into x: work on d.",
-                    )
+
+
+def compare_directions(group: Sequence[Stored]) -> None:
+    """Raise Wrong unless d is the direction in all runs. A mistake is named if it explains every run of the group."""
+    for one in group:
+        mistakes = {
+            sentence: d
+            for sentence, d in one.mistakes.items()
+            if all(other.gives(other.mistakes.get(sentence, other.right)) for other in group)
+            or all(other.gives(other.right) for other in group)
+        }
+        atol = 1e-10 * float(np.abs(one.right).max())
+        expect.array(one.got, one.right, f"{one.called}: d", rtol=0.0, atol=atol, mistakes=mistakes)
