@@ -103,10 +103,10 @@ check.lbfgs_direction(
 
 # %% [markdown]
 # ## 2. Portions and copies (5 points)
-# A batch method needs the gradient of the whole batch, and so it waits for the slowest worker. Sandblaster's remedy:
-# cut the batch into many more portions than there are workers, and hand out the next one whenever a worker is free.
-# So fast workers do more of them. When all are handed out, workers that are free compute copies of those that are not
-# finished, and the first result wins. Otherwise one slow machine, or one that died, would hold up all others.
+# A batch method needs the gradient of the whole batch, and so it waits for the slowest worker. Sandblaster cuts the
+# batch into many more portions than there are workers, and hands out the next one whenever a worker is free. So fast
+# workers compute more of them. When all are handed out, free workers compute copies of those that are not finished,
+# and the first result wins. Otherwise one slow machine, or one that died, would hold up all others.
 
 
 # %% solution="run_portions"
@@ -114,14 +114,15 @@ def run_portions(n, workers, give, wait):
     """Have workers compute the gradients of all portions of a batch, and return their sum.
 
     n: portions, from 1 on, with the numbers 0 to n - 1. workers: their number, from 1 on; they are 0 to workers - 1.
-    give: give(w, i) hands portion i to worker w, who has no other portion.
+    give: give(w, i) hands portion i to worker w, which must be free.
     wait: wait() waits until a worker has finished, and returns (w, i, gradient): worker w is free, and its portion was
         i. A worker may be slow, and it may never return. Then nothing says so, and wait() returns what others finish.
         When no worker will ever return, it raises RuntimeError.
-    Order: at first each worker gets a portion, worker 0 first, then 1, ... Later each worker that has finished gets
+    Order: at first every worker gets a portion, worker 0 first, then 1, ... Later each worker that has finished gets
         another one at once, as long as a portion is unfinished. It is always the unfinished portion that was handed
-        out least often so far; if there are several, that with the lowest number. So all portions are handed out
-        once, then those still unfinished a second time, a third time, and so on.
+        out least often so far; if there are several, the one of the lowest number. So all portions are handed out
+        once, then those still unfinished a second time, a third time, and so on. If there are more workers than
+        portions, the others compute copies from the start.
     End: when every portion has been finished once. Workers that still compute are not waited for.
     Returns: the sum of the gradients of all portions, each counted once, an array like one gradient. It has the same
         bits whichever worker was first. Two copies of a portion give the same gradient, to the bit.
@@ -221,8 +222,8 @@ check.best_interval(
 # %% [markdown]
 # ## 4. Killed at any moment (4 points)
 # A training loop saves its state every k steps. Its process can be killed at any moment: in a step, between two
-# operations, also in the middle of a write. Then the file is incomplete. Whoever starts the same program again wants it
-# to go on where it was, and to end with the same bits as if nothing had happened.
+# operations, or in the middle of a write, which leaves an incomplete file. Then the same program is started again. It
+# must go on where it was, and end with the same bits as if nothing had happened.
 
 
 # %% solution="train_with_checkpoints"

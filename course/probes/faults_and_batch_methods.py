@@ -37,7 +37,7 @@ class Shard:
 
     def copy(self, x: str, y: str) -> None:
         if not isinstance(y, str):
-            raise TypeError(f"copy(x, y): y is the name of a vector, got {y!r}")
+            raise TypeError(f"copy(x, y): y is the name of a vector, got {y}")
         self.vectors[y] = self._of(x).copy()
 
     def get(self, x: str) -> Array:
@@ -48,7 +48,7 @@ class Shard:
 
     def _of(self, name: Any) -> Array:
         if not isinstance(name, str) or name not in self.vectors:
-            raise ValueError(f"the shard has no vector {name!r}; it has {', '.join(self.vectors)}")
+            raise ValueError(f"the shard has no vector {name}; it has {', '.join(self.vectors)}")
         return self.vectors[name]
 
 
@@ -72,7 +72,7 @@ class Workers:
     def give(self, w: int, i: int) -> None:
         for name, value, count in (("worker", w, len(self.seconds)), ("portion", i, len(self.gradients))):
             if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not 0 <= value < count:
-                raise ValueError(f"give({w!r}, {i!r}): a {name} has a number from 0 to {count - 1}, got {value!r}")
+                raise ValueError(f"give({w}, {i}): a {name} has a number from 0 to {count - 1}, got {value}")
         if w in self._busy:
             raise ValueError(f"give({w}, {i}): worker {w} is not free: it has portion {self._busy[w][1]}")
         self.given.append((self.clock, int(w), int(i)))
@@ -110,13 +110,13 @@ class Storage:
 
     def write(self, name: str, value: Any) -> None:
         if not isinstance(name, str):
-            raise TypeError(f"write(name, value): name is text, got {name!r}")
+            raise TypeError(f"write(name, value): name is text, got {name}")
         self.files[name] = copy.deepcopy(value)
 
     def rename(self, old: str, new: str) -> None:
         self._of(old)
         if not isinstance(new, str):
-            raise TypeError(f"rename(old, new): new is text, got {new!r}")
+            raise TypeError(f"rename(old, new): new is text, got {new}")
         self.files[new] = self.files.pop(old)
 
     def read(self, name: str) -> Any:
@@ -126,7 +126,7 @@ class Storage:
 
     def _of(self, name: Any) -> Any:
         if not isinstance(name, str) or name not in self.files:
-            raise FileNotFoundError(f"there is no file {name!r}; there are {self.names()}")
+            raise FileNotFoundError(f"there is no file {name}; there are {self.names()}")
         return self.files[name]
 
 
@@ -139,6 +139,7 @@ class Remote:
 
 def number(a: Any, call: str) -> float:
     """A scalar of a command."""
+    a = a[()] if isinstance(a, np.ndarray) else a
     if isinstance(a, bool) or not isinstance(a, (int, float, np.integer, np.floating)):
-        raise TypeError(f"{call}: a is a number, got {'an array' if isinstance(a, np.ndarray) else repr(a)}")
+        raise TypeError(f"{call}: a is a number, got {'an array' if isinstance(a, np.ndarray) else a}")
     return float(a)

@@ -123,7 +123,7 @@ def unused(files: dict[str, Any], life: Life) -> str:
     if complete:
         return ""
     if files:
-        return "The only file is incomplete: a kill in the middle of a write leaves it so."
+        return "No file is complete: a kill in the middle of a write leaves an incomplete one."
     return "Nothing is in the storage: save after every k steps."
 
 
@@ -179,24 +179,35 @@ class Training:
         )
 
     def compare_killed(self, is_inside: bool) -> None:
-        """Raise Wrong unless the run after a kill ends with the same bits; in the middle of each write, or anywhere."""
-        self._compare_number() if is_inside else None
-        for at, operation in enumerate(self.plain.operations):
-            if not is_inside or operation.startswith("write"):
-                storage = Storage()
-                self._compare_last(storage, self.live(storage, at, is_inside))
+        """Raise Wrong unless the run after a kill ends with the same bits; in the middle of each write, or anywhere.
+
+        All are killed before any is started again: what a process remembers outside the storage is too new then.
+        """
+        self._compare_result(self.called, self.plain)
+        if is_inside:
+            self._compare_number()
+        killed = [
+            (storage := Storage(), self.live(storage, at, is_inside))
+            for at, operation in enumerate(self.plain.operations)
+            if not is_inside or operation.startswith("write")
+        ]
+        for storage, life in killed:
+            self._compare_last(storage, life)
 
     def compare_killed_twice(self) -> None:
         """Raise Wrong unless this is so after a second kill, too: both in the middle of writes or before renames."""
+        self._compare_result(self.called, self.plain)
         self._compare_number()
+        killed = []
         for first in around_writes(self.plain):
             storage = Storage()
-            killed = self.live(storage, *first)
-            for second in around_writes(self.live(storage, before=[killed])):
+            one = self.live(storage, *first)
+            for second in around_writes(self._compare_last(storage, one)):
                 storage = Storage()
-                lives = [self.live(storage, *first)]
-                lives.append(self.live(storage, *second, before=lives))
-                self._compare_last(storage, *lives)
+                one = self.live(storage, *first)
+                killed.append((storage, one, self.live(storage, *second, before=[one])))
+        for storage, one, other in killed:
+            self._compare_last(storage, one, other)
 
     def _compare_number(self) -> None:
         """Raise Wrong unless enough files are written for no more than k steps to be made again."""
@@ -207,19 +218,28 @@ class Training:
             f"{least}: one after every {self.k} steps.",
         )
 
-    def _compare_last(self, storage: Storage, *killed: Life) -> None:
-        """Start another process after these were killed, and compare what it does."""
+    def _compare_last(self, storage: Storage, *killed: Life) -> Life:
+        """Start another process after these were killed, and compare what it does; return it."""
         files = dict(storage.files)
         last, called = self.live(storage, before=killed), self._called(killed)
         self._compare_result(called, last)
-        reached = max((t + 1 for life in killed for t, _ in life.steps), default=0)
-        begins = last.steps[0][0] if last.steps else self.count
+        reached = begins = 0
+        for number, life in enumerate([*killed, last]):
+            begins = life.steps[0][0] if life.steps else self.count if life is last else 0
+            expect.true(
+                begins <= reached,
+                f"{self._called(killed[:number])}: goes on with step {begins}, though only "
+                f"{counted(reached, 'step')} were complete.",
+                "This was not in the storage, and nothing else outlives a process.",
+            )
+            reached = max([reached, *(t + 1 for t, _ in life.steps if life is not last)])
         expect.true(
             reached - begins <= self.k,
             f"{called}: goes on with step {begins}, though {counted(reached, 'step')} were complete: "
             f"{reached - begins} are made again, expected at most k = {self.k}.",
             unused(files, last) if not begins else "",
         )
+        return last
 
     def _called(self, killed: Sequence[Life]) -> str:
         """The call after these processes, in words."""

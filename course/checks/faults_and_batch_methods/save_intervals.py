@@ -16,6 +16,9 @@ Case = tuple[int, float, float]
 ALLOWED = 0.002
 """The share by which the job may take longer than with the best interval."""
 
+MOST = 1e30
+"""Seconds of no interval."""
+
 
 def goodput(tau: float, M: float, write: float, restart: float) -> float:
     """The share of the time that counts, by Daly's exact formula (2006, section 3); infinitely long runs give 0."""
@@ -65,13 +68,13 @@ class Asked:
             raise Wrong(
                 f"{self.called}: expected a pair (interval, goodput), got {expect.shown(got)}.", expect.not_a_value(got)
             )
-        self.interval, self.goodput = pair
-        is_number = isinstance(self.interval, (int, float)) and not isinstance(self.interval, bool)
-        if not is_number or not 0 < self.interval < math.inf:
+        interval, self.goodput = pair
+        if isinstance(interval, bool) or not isinstance(interval, (int, float)) or not 0 < interval < MOST:
             raise Wrong(
-                f"{self.called}: expected an interval of more than 0 seconds, got {expect.shown(self.interval)}.",
-                expect.not_a_value(self.interval),
+                f"{self.called}: expected an interval of more than 0 seconds, got {expect.shown(interval)}.",
+                expect.not_a_value(interval),
             )
+        self.interval = float(interval)
 
     def regret(self) -> float:
         """The share by which the job takes longer with this interval than with the best one."""

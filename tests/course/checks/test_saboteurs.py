@@ -109,9 +109,9 @@ moe_step                    xxxxxx.xxxx... o..
 step_time                   xxx.....x.x... .o.
 best_plan                   ........x.x... .o.
 lbfgs_direction             ........x.x... ...
-run_portions                xxxx.......... o..
-best_interval               xxx.....x.x... .o.
-train_with_checkpoints      xxx..x......xx o..
+run_portions                xxx....xx.x.x. o..
+best_interval               xxx.....x.x... ...
+train_with_checkpoints      xxx....xxxx.xx o.o
 """
 
 MARKS = {name: "".join(marks) for name, *marks in map(str.split, TABLE.strip().splitlines())}

@@ -34,7 +34,7 @@ def train_with_checkpoints(state, step, steps, k, storage):
 -            storage.write("saved.tmp", (t + 1, state))
 -            storage.rename("saved.tmp", "saved")
 +            storage.write("saved", (t + 1, state))
-=== wrong: written in place, and nothing is read that is incomplete :: inside, twice :: The only file is incomplete
+=== wrong: written in place, and nothing is read that is incomplete :: inside, twice :: No file is complete
 -    if "saved" in storage.names():
 -        start, state = storage.read("saved")
 +    if "saved" in storage.names():
@@ -145,6 +145,17 @@ def train_with_checkpoints(state, step, steps, k, storage):
 === wrong: nothing is returned :: plain, between, inside, twice :: without a `return`
 -    return state
 +
+=== wrong: a variable, not the storage :: between, inside, twice :: nothing else outlives a process
+kept = {}
+def train_with_checkpoints(state, step, steps, k, storage):
+    t, state = kept.get(steps, (0, state)) if storage.names() else (0, state)
+    while t < steps:
+        state = step(state, t)
+        t += 1
+        if t % k == 0:
+            storage.write("saved", 1)
+            kept[steps] = t, state
+    return state
 === wrong: the kill is not respected :: between, rest :: did not finish :: stuck
 def train_with_checkpoints(state, step, steps, k, storage):
     t = 0
