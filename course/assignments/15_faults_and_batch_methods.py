@@ -159,8 +159,8 @@ check.run_portions(run_portions)
 ### BEGIN HIDDEN TESTS
 check.run_portions(
     run_portions,
-    cases=[(1, 1, 0), (7, 1, 0), (29, 5, 0), (33, 7, 0), (3, 5, 0), (7, 7, 0)],
-    stopping=[(1, 5, 3), (17, 3, 1), (35, 6, 5), (4, 9, 7)],
+    cases=[(1, 1, 0), (7, 1, 0), (19, 5, 0), (26, 7, 0), (3, 5, 0), (7, 7, 0)],
+    stopping=[(1, 5, 3), (17, 3, 1), (23, 6, 5), (4, 9, 7)],
     seed=82,
 )
 ### END HIDDEN TESTS
@@ -193,7 +193,7 @@ def best_interval(nodes, mtbf, write, restart):
         Here all digits count.
 
     Example: for a job on 4 machines with mtbf = 4000, write = 100 and restart = 50, an interval of 380 s is nearly the
-        best one. On average it takes 646.42 s, so the goodput is 0.587849. For an interval of 900 s it is 0.498335.
+        best one. On average it takes 647.66 s, so the goodput is 0.586727. For an interval of 900 s it is 0.498234.
     """
     ### BEGIN SOLUTION
     M = mtbf / nodes
@@ -269,7 +269,8 @@ def train_with_checkpoints(state, step, steps, k, storage):
 # %% test="train_with_checkpoints" points=4
 check.train_with_checkpoints(train_with_checkpoints)
 ### BEGIN HIDDEN TESTS
-check.train_with_checkpoints(train_with_checkpoints, cases=[(13, 4, 3), (9, 3, 6), (4, 7, 5), (5, 1, 4)], seed=84)
+check.train_with_checkpoints(train_with_checkpoints, cases=[(9, 3, 6), (7, 2, 3), (4, 7, 5), (3, 1, 4)], seed=84)
+# kept: cases
 ### END HIDDEN TESTS
 
 # %% [markdown]

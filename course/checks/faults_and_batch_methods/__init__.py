@@ -73,9 +73,9 @@ def run_portions(
     answer: Answer,
     part: Part,
     *,
-    cases: Sequence[portion_orders.Case] = ((1, 1, 0), (5, 1, 0), (23, 4, 0), (31, 6, 0), (3, 7, 0), (9, 9, 0)),
-    stopping: Sequence[portion_orders.Case] = ((1, 3, 2), (19, 3, 1), (26, 7, 5), (5, 9, 6)),
-    speeds: int = 5,
+    cases: Sequence[portion_orders.Case] = ((1, 1, 0), (5, 1, 0), (17, 4, 0), (25, 6, 0), (3, 7, 0), (9, 9, 0)),
+    stopping: Sequence[portion_orders.Case] = ((1, 3, 2), (19, 3, 1), (22, 7, 5), (5, 9, 6)),
+    speeds: int = 3,
     seed: int = 0,
 ) -> None:
     """The gradient of the batch; half of it is for copies at the end, also of what a stopped worker has."""
@@ -95,7 +95,7 @@ def run_portions(
         for case in every:
             run(case).compare_all()
     with part(0.5, "the same bits whatever the speeds"):
-        for case in every:
+        for case in [case for case in every if min(case[:2]) > 3]:
             runs = [run(case, draw) for draw in range(speeds)]
             for one in runs:
                 one.compare_sum()
@@ -161,7 +161,7 @@ def train_with_checkpoints(
     answer: Answer,
     part: Part,
     *,
-    cases: Sequence[killed_runs.Case] = ((10, 3, 5), (6, 2, 3), (3, 5, 4), (4, 1, 7)),
+    cases: Sequence[killed_runs.Case] = ((8, 3, 5), (5, 2, 3), (3, 5, 4), (3, 1, 7)),
     seed: int = 0,
 ) -> None:
     """The bits of an undisturbed run after a kill at every operation, and at most k steps made again."""
@@ -181,5 +181,5 @@ def train_with_checkpoints(
         for one in trainings:
             one.compare_killed(is_inside=True)
     with part(1, "killed again on the way back"):
-        for one in trainings[:3]:
+        for one in trainings[:2]:
             one.compare_killed_twice()

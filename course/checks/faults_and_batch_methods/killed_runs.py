@@ -24,7 +24,7 @@ Case = tuple[int, int, int]
 
 NEVER = 10**9
 
-KILLS_AGAIN = 4
+KILLS_AGAIN = 3
 """Second kills after each first one, and first ones that are followed by second ones."""
 
 
