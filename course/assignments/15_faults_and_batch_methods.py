@@ -61,8 +61,9 @@ def lbfgs_direction(shards, m):
     To try it: `from course.probes.faults_and_batch_methods import Shard`; Shard(g=[2, 0], s0=[1, 0], y0=[2, 0], d=[9,
         9]) is the first of these two, and its attribute vectors has what it keeps.
     """
-
     ### BEGIN SOLUTION
+    sy, alpha = {}, {}
+
     def dot(x, y):
         return sum(shard.dot(x, y) for shard in shards)
 
@@ -71,7 +72,6 @@ def lbfgs_direction(shards, m):
             getattr(shard, command)(*arguments)
 
     each("copy", "g", "d")
-    sy, alpha = {}, {}
     for i in reversed(range(m)):
         curvature = dot(f"s{i}", f"y{i}")
         if curvature > 0:
@@ -184,7 +184,7 @@ def best_interval(nodes, mtbf, write, restart):
     mtbf: mean time between failures of one machine, in seconds. Failures are independent of each other and of what
         happened before: the time to the next one is exponentially distributed.
     write: seconds for which the job stands still to write a checkpoint. A failure in this time loses the interval,
-        too. It may take longer than the mean time between two failures of the job.
+        too. Writing may take longer than the mean time between two failures of the job.
     restart: seconds from a failure until the job computes again, 0 or more. If there is a failure in this time, the
         restart begins again.
     interval: seconds of work between two checkpoints, more than 0. With it, the job may take at most 0.2 % longer
