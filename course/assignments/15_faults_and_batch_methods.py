@@ -52,8 +52,8 @@ def lbfgs_direction(shards, m):
     Vectors: "g", the gradient; "s0" and "y0", the oldest pair, to s and y of the newest one, m - 1; "d", which has the
         direction in the end, and something else before. All but "d" stay as they are.
     Pairs: if s·y is 0 or less, the pair is left out as if it were not in the history. Without any pair, d = -g.
-    Messages: no vector is sent, so neither get nor put is needed. Each shard gets at most m + 4 k + 4 commands, if k
-        pairs are used: s·y of each pair, 4 commands for each pair that is used, and 4 more.
+    Messages: no vector is sent, so neither get nor put is needed. Each shard gets at most m + 4 k + 5 commands, if k
+        pairs are used: s·y of each pair, 4 commands for each pair that is used, and 5 others.
 
     Example: two shards have g = (2, 0, 1), s0 = (1, 0, 1) and y0 = (2, 0, 0), the first one two elements of each.
         s·y = 2 and y·y = 4. So α = 3 / 2, d = (2, 0, 1) - α y = (-1, 0, 1), times 1 / 2; β = -1 / 2, d = (-.5, 0, .5)
@@ -105,8 +105,8 @@ check.lbfgs_direction(
 # ## 2. Portions and copies (5 points)
 # A batch method needs the gradient of the whole batch, and so it waits for the slowest worker. Sandblaster cuts the
 # batch into many more portions than there are workers, and hands out the next one whenever a worker is free. So fast
-# workers compute more of them. When all are handed out, free workers compute copies of those that are not finished,
-# and the first result wins. Otherwise one slow machine, or one that died, would hold up all others.
+# workers compute more of them. When all are handed out, free workers compute copies (*backups*) of those that are
+# not finished, and the first result wins. Otherwise one slow machine, or one that died, would hold up all others.
 
 
 # %% solution="run_portions"

@@ -154,7 +154,7 @@ class Stored:
                         f"{self.called}: {name} was changed on shard {k}.",
                         "axpy(a, x, y) writes into y, and scale(a, x) into x: work on d.",
                     )
-        most = self.m + 4 * len(self.used) + 4
+        most = self.m + 4 * len(self.used) + 5
         for k, log in enumerate(self.log):
             count = Counter(log)
             for name in ("get", "put"):
@@ -167,12 +167,12 @@ class Stored:
                 len(log) <= most,
                 f"{self.called}: shard {k} got {counted(len(log), 'command')} "
                 f"({', '.join(f'{number} {name}' for name, number in count.items())}), expected at most "
-                f"m + 4 k + 4 = {most}.",
+                f"m + 4 k + 5 = {most}.",
                 "Keep each s·y of the first loop for the second one."
                 if count["dot"] > self.m + 2 * len(self.used) + 1
                 else "Two axpy for each pair that is used."
                 if count["axpy"] > 2 * len(self.used)
-                else "d is copied once, and scaled at most twice.",
+                else "Only s·y of each pair and four commands for each pair that is used grow with the history.",
             )
 
 

@@ -115,6 +115,15 @@ def lbfgs_direction(shards, m):
 === wrong: s·y once more :: commands :: Keep each s·y of the first loop
 -        beta = dot(f"y{i}", "d") / sy
 +        beta = dot(f"y{i}", "d") / dot(f"s{i}", f"y{i}")
+=== wrong: alpha s and beta s apart :: commands :: Two axpy for each pair
+-        axpy(alpha - beta, f"s{i}", "d")
++        axpy(alpha, f"s{i}", "d")
++        axpy(-beta, f"s{i}", "d")
+=== wrong: copied anew for each pair :: commands :: grow with the history
+-        beta = dot(f"y{i}", "d") / sy
++        beta = dot(f"y{i}", "d") / sy
++        for shard in shards:
++            shard.copy("d", "before")
 === wrong: the gradient is changed :: all :: expected
 -        shard.copy("g", "d")
 -    used = []
@@ -183,17 +192,18 @@ def lbfgs_direction(shards, m):
         sy = dot(s, y)
         if not sy > 0:
             return below(i - 1, is_newest)
-        alpha = dot(s, "d") / sy
-        send("axpy", -alpha, y, "d")
+        alpha = dot(s, "q") / sy
+        send("axpy", -alpha, y, "q")
         if is_newest:
             gamma.append(sy / dot(y, y))
         below(i - 1, False)
         if not scaled:
             scaled.append(True)
-            send("scale", gamma[0], "d")
-        send("axpy", alpha - dot("d", y) / sy, s, "d")
+            send("scale", gamma[0], "q")
+        send("axpy", alpha - dot("q", y) / sy, s, "q")
     gamma, scaled = [], []
-    send("copy", "g", "d")
+    send("copy", "g", "q")
     below(m - 1, True)
-    send("scale", -1, "d")
+    send("scale", -1, "q")
+    send("copy", "q", "d")
 """
