@@ -30,27 +30,33 @@ def fewest(times: Sequence[int], left: set[int]) -> int | None:
     return min(left, key=lambda i: (times[i], i), default=None)
 
 
-MISTAKES: dict[str, Policy] = {
-    "When all portions are handed out, a free worker gets a copy of one that is unfinished.": lambda times, left: next(
-        (i for i in sorted(left) if not times[i]), None
-    ),
-    "A portion may need a third copy: the second worker may be slow, too, or never return.": lambda times, left: min(
-        (i for i in left if times[i] < 2), key=lambda i: (times[i], i), default=None
-    ),
-    "Copies go round: the portion that was handed out least often comes next, not the lowest number.": lambda times,
-    left: min(left, key=lambda i: (times[i] > 0, i), default=None),
-    "Among portions that were handed out equally often, the lowest number comes first.": lambda times, left: min(
-        left, key=lambda i: (times[i], i if not times[i] else -i), default=None
-    ),
-    "First every portion is handed out once, and only then are there copies.": lambda times, left: min(
-        left, default=None
-    ),
-    "A copy is for an unfinished portion: this one has a result.": lambda times, left: min(
-        range(len(times)), key=lambda i: (times[i], i), default=None
-    )
-    if left
-    else None,
-}  # fmt: skip
+def mistaken(times: Sequence[int], left: set[int]) -> dict[str, int | None]:
+    """The portions that known mistakes choose."""
+
+    def by_times(i: int) -> tuple[int, int]:
+        return times[i], i
+
+    return {
+        "When all portions are handed out, a free worker gets a copy of one that is unfinished.": min(
+            (i for i in left if not times[i]), default=None
+        ),
+        "A portion may need a third copy: the second worker may be slow, too, or never return.": min(
+            (i for i in left if times[i] < 2), key=by_times, default=None
+        ),
+        "Copies go round: the portion that was handed out least often comes next, not the lowest number.": min(
+            left, key=lambda i: (times[i] > 0, i), default=None
+        ),
+        "Among portions that were handed out equally often, the lowest number comes first.": min(
+            left, key=lambda i: (times[i], i if not times[i] else -i), default=None
+        ),
+        "First every portion is handed out once, and only then are there copies.": min(left, default=None),
+        "A copy is for an unfinished portion: this one has a result.": min(range(len(times)), key=by_times),
+    }
+
+
+def mistake(sentence: str) -> Policy:
+    """The policy of a known mistake."""
+    return lambda times, left: mistaken(times, left)[sentence]
 
 
 def played(workers: Workers, policy: Policy) -> None:
@@ -100,9 +106,9 @@ class Portions:
 
     def others(self) -> Iterator[tuple[str, Workers]]:
         """What the workers do under known mistakes, where that is something else."""
-        for sentence, policy in MISTAKES.items():
+        for sentence in mistaken([0], set()):
             workers = Workers(self.ideal.seconds, self.gradients)
-            played(workers, policy)
+            played(workers, mistake(sentence))
             if workers.given != self.ideal.given:
                 yield sentence, workers
 

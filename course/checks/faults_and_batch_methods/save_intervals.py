@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -36,19 +36,21 @@ def best(M: float, write: float) -> float:
     return low
 
 
-INTERVALS: dict[str, Callable[[int, float, float, float], float]] = {
-    "This is Young's formula, for writes that take much less than the time between failures.": lambda N, mtbf, w, r: (
-        math.sqrt(2 * w * mtbf / N)
-    ),
-    "This is Daly's formula of first order, for writes that take much less than the time between failures.": lambda
-    N, mtbf, w, r: math.sqrt(2 * w * mtbf / N) - w,
-    "This is a formula for writes that take much less than the time between failures.": lambda N, mtbf, w, r: math.sqrt(
-        2 * w * (mtbf / N + r)
-    ),
-    "The job fails when any of its nodes fails: N times as often as a node.": lambda N, mtbf, w, r: best(mtbf, w),
-    "The interval does not contain the writing.": lambda N, mtbf, w, r: best(mtbf / N, w) + w,
-    "This is the mean time between failures: with it most work is lost.": lambda N, mtbf, w, r: mtbf / N,
-}  # fmt: skip
+def mistaken(nodes: int, mtbf: float, write: float, restart: float) -> dict[str, float]:
+    """The intervals of known mistakes."""
+    M = mtbf / nodes
+    young = math.sqrt(2 * write * M)
+    return {
+        "This is Young's formula, for writes that take much less than the time between failures.": young,
+        "This is Daly's formula of first order, for writes that take much less than the time between failures.": young
+        - write,
+        "This is a formula for writes that take much less than the time between failures.": math.sqrt(
+            2 * write * (M + restart)
+        ),
+        "The job fails when any of its nodes fails: N times as often as a node.": best(mtbf, write),
+        "The interval does not contain the writing.": best(M, write) + write,
+        "This is the mean time between failures: with it most work is lost.": M,
+    }
 
 
 class Asked:
@@ -117,8 +119,8 @@ def compare_intervals(group: Sequence[Asked]) -> None:
     longer = f"{100 * regret:.3g} % longer than with" if regret < 10 else "more than ten times as long as with"
     causes = [
         sentence
-        for sentence, interval in INTERVALS.items()
-        if all(math.isclose(one.interval, interval(*one.given), rel_tol=1e-3) for one in group)
+        for sentence in mistaken(*worst.given)
+        if all(math.isclose(one.interval, mistaken(*one.given)[sentence], rel_tol=1e-3) for one in group)
     ]
     raise Wrong(
         f"{worst.called}: with an interval of {worst.interval:.6g} s the job takes {longer} the best one, "

@@ -51,7 +51,7 @@ def test_portions_end_within_the_bound_of_list_scheduling_and_copies_make_a_stra
     slow[2] *= 30
     with_copies, without = (Workers(slow.tolist(), [np.ones(1)] * n) for _ in range(2))
     portion_orders.played(with_copies, portion_orders.fewest)
-    portion_orders.played(without, next(iter(portion_orders.MISTAKES.values())))
+    portion_orders.played(without, lambda *both: next(iter(portion_orders.mistaken(*both).values())))
     assert set(with_copies.returned) == set(without.returned) == set(range(n))
     assert with_copies.clock < work.sum() / (p - 1) + 2 * work.max() < without.clock
 
