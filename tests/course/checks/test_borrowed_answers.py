@@ -169,6 +169,17 @@ PUTTING_IT_TOGETHER = {
     "    return Problem(model, cluster, batch).best",
 }
 
+FAULTS_AND_BATCH_METHODS = {
+    "lbfgs_direction": "from minidl import optim, nn\ndef lbfgs_direction(shards, m):\n"
+    "    optim.SGD([nn.Parameter(np.zeros(1))], lr=shards[0].dot('g', 'g'))",
+    "run_portions": "from minidl import parallel\ndef run_portions(n, workers, give, wait):\n"
+    "    return parallel.BackupWorkers(backups=1)",
+    "best_interval": "def best_interval(nodes, mtbf, write, restart):\n"
+    "    from course.checks.faults_and_batch_methods.save_intervals import best\n    return best(mtbf / nodes, write)",
+    "train_with_checkpoints": "import minidl.parallel as p\nmake = p.Elastic\n"
+    "def train_with_checkpoints(state, step, steps, k, storage):\n    return make()",
+}
+
 AVERAGING = {
     "elastic": "from minidl import parallel\n"
     "def elastic(comm, x, centre, gradient, lr, alpha, period, steps):\n"
@@ -204,6 +215,7 @@ SAYS = (
         *exhaustively(("10_tensor_parallelism", TENSOR_PARALLELISM), ("11_pipelines", PIPELINES)),
         *exhaustively(("03_operators", OPERATORS), ("13_memory", MEMORY)),
         *exhaustively(("14_putting_it_together", PUTTING_IT_TOGETHER)),
+        *exhaustively(("15_faults_and_batch_methods", FAULTS_AND_BATCH_METHODS)),
     ],
 )
 def test_no_borrowed_answer_earns_a_point(name: str, answers: dict[str, str]) -> None:

@@ -108,6 +108,10 @@ route                       xxxxxxxxxxx.xx oo.
 moe_step                    xxxxxx.xxxx... o..
 step_time                   xxx.....x.x... .o.
 best_plan                   ........x.x... .o.
+lbfgs_direction             ........x.x... ...
+run_portions                xxx....xx.x.x. o..
+best_interval               xxx.....x.x... ...
+train_with_checkpoints      xxx....xxxx.xx o.o
 """
 
 MARKS = {name: "".join(marks) for name, *marks in map(str.split, TABLE.strip().splitlines())}
