@@ -163,7 +163,7 @@ def experiment(reproduction: Reproduction) -> None:
     local = [each[LARGEST][-1] / each[LARGEST][5] - 1 for each in cases]
     reproduction.accept(
         max(full) < 0.05 and min(local) > 0.4,
-        f"{len(cases)} assumptions: from 32 to 64 machines the speech network gains {min(full):.0%} to {max(full):.0%}, "
+        f"{len(cases)} assumptions: from 32 to 64 machines speech network gains {min(full):.0%} to {max(full):.0%}; "
         f"from 36 to 81 the largest one on images {min(local):.0%} to {max(local):.0%}",
     )
     ordered = [[each[name][-1] for name in NETWORKS] for each in cases]
@@ -184,7 +184,7 @@ def varied(what: str, factor: float) -> dict[str, list[float]]:
 def picture(found: dict[str, list[float]]) -> Figure:
     curves = [lines.Line(name, machines(name), found[name], "both") for name in NETWORKS]
     points = [(count, times) for _, times, count in PUBLISHED.values() if times]
-    curves.append(lines.Line("published", *zip(*[(count, times) for count, times in points]), "points"))
+    curves.append(lines.Line("published", [count for count, _ in points], [times for _, times in points], "points"))
     panel = lines.Panel(curves, "machines for one replica", "times as fast as one machine", log="xy")
     return lines.draw([panel], source="simulated", height=3.6)
 
