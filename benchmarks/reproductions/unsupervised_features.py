@@ -82,7 +82,8 @@ class Stage(nn.Module):
 
     def forward(self, given: Any) -> tuple[Tensor, Tensor]:
         x, costs = given if isinstance(given, tuple) else (given, 0.0)
-        windows = F.unfold(x, self.kernel, stride=self.stride).transpose(2, 1, 0)  # (places, numbers, n)
+        windows = F.unfold(x, self.kernel, stride=self.stride).transpose(2, 1, 0)
+        windows = windows.contiguous()  # (places, numbers, n): products of strided arrays are slow
         filtered = self.encode @ windows
         error = self.decode @ filtered - windows
         maps = filtered.transpose(2, 1, 0).reshape(x.shape[0], -1, self.side, self.side)
@@ -147,7 +148,7 @@ def images(seed: int, is_of_one_colour: bool = False) -> Images:
 
 def job(seed: int, normalizes: bool = True, **settings: Any) -> parallel.Job:
     train, test, _ = images(seed)
-    unlabeled = data.Splits(*(data.Dataset(x, np.zeros(len(x), np.float32)) for x in (train, test)))
+    unlabeled = data.Splits(*(data.Dataset(x, np.zeros(len(x), np.float32)) for x in (train, test[:200])))
     optimizer = partial(optim.Adagrad, lr=0.01)
     given = {"batch_size": 20, "epochs": 4, **settings}
     model = partial(Autoencoder, normalizes)
