@@ -51,3 +51,11 @@ def test_weights_are_those_that_the_paper_states() -> None:
     published = [millions for millions, *_ in speedups.PUBLISHED.values()]
     assert found[0] == pytest.approx(published[0], rel=0.01)
     assert found[1:] == pytest.approx(published[1:], rel=0.22)
+
+
+def test_more_machines_slow_down_full_layers_and_speed_up_local_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(speedups, "machines", lambda network: [1, 16, 64])
+    node = Node(speedups.FLOPS_PER_S, math.inf, speedups.JITTER)
+    full, local = (speedups.speed_ups(name, node, speedups.ETHERNET) for name in ("speech", LARGEST))
+    assert full[1] > full[2]
+    assert local[2] > 2 * local[1]
