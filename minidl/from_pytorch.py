@@ -266,7 +266,7 @@ OF_MODULES: dict[str, dict[str, str]] = {
     },
     "minidl.optim": {
         "lr_scheduler": "the schedules are in optim itself: type optim.StepLR",
-        "LBFGS": "type optim.Adam",
+        "LBFGS": "parallel.SandblasterLBFGS trains by it; type optim.Adam for an optimizer",
         "NAdam": "type optim.Adam",
         "RAdam": "type optim.Adam",
         "Adamax": "type optim.Adam",

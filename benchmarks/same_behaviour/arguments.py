@@ -83,7 +83,13 @@ def targets() -> Iterator[tuple[str, Callable[..., Any], dict[str, Any]]]:
         *(parallel.BackupWorkers, parallel.EagerSGD, parallel.ElasticAveraging, parallel.Ensemble, parallel.Gossip),
         *(parallel.Hogwild, parallel.LocalSGD, parallel.OneShotAveraging, parallel.ParameterServer, parallel.Serial),
         *(parallel.SufficientFactors, parallel.Synchronous, parallel.Downpour, parallel.LockedParameterServer),
-        *(parallel.PostLocalSGD, parallel.SlowMo, parallel.DiLoCo, parallel.StalenessAwareSGD),
+        *(
+            parallel.PostLocalSGD,
+            parallel.SlowMo,
+            parallel.DiLoCo,
+            parallel.StalenessAwareSGD,
+            parallel.SandblasterLBFGS,
+        ),
     ):
         yield kind.__name__, kind, defaults_of(kind)
     for kind, given in {

@@ -65,6 +65,7 @@ VARIANTS: dict[str, Callable[[], parallel.Strategy]] = {
     "StalenessAwareSGD": parallel.StalenessAwareSGD,
     "LockedParameterServer": parallel.LockedParameterServer,
     "Downpour(warm start)": partial(parallel.Downpour, warm_start=1),
+    "SandblasterLBFGS": partial(parallel.SandblasterLBFGS, shards=2),
     "Hogwild": parallel.Hogwild,
     "Hogwild(locked)": partial(parallel.Hogwild, locked=True),
     **{

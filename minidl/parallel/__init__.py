@@ -12,6 +12,7 @@ From top to bottom; a file imports only from lines below its own:
     sharded        replicas that share the state of training out among them: Sharded; Offload, to the host of a device
     tensor         layers that several nodes compute together, and the strategy for all axes: Hybrid
     pipeline       a model whose layers are split over nodes, and the order in which they compute
+    batch          the whole training set in tiny tasks: SandblasterLBFGS
     averaging      weights of each node, averaged: LocalSGD, OneShotAveraging, ElasticAveraging, Gossip, Ensemble
     servers        shared weights, to which workers push gradients: ParameterServer, BackupWorkers, EagerSGD, Hogwild
     measures       gradient noise scale, learning speed, a report card of published claims
@@ -31,13 +32,14 @@ From top to bottom; a file imports only from lines below its own:
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from minidl.parallel import experts, memory, pipeline, planner, products, spatial, tensor
+from minidl.parallel import batch, experts, memory, pipeline, planner, products, spatial, tensor
 from minidl.parallel.averaging import mixing
 from minidl.parallel.averaging.elastic_averaging import ElasticAveraging
 from minidl.parallel.averaging.ensemble import Ensemble
 from minidl.parallel.averaging.gossip import Gossip
 from minidl.parallel.averaging.local_sgd import DiLoCo, LocalSGD, PostLocalSGD, SlowMo
 from minidl.parallel.averaging.one_shot_averaging import OneShotAveraging
+from minidl.parallel.batch.sandblaster import SandblasterLBFGS
 from minidl.parallel.comparison.compare import compare
 from minidl.parallel.comparison.compared_run import ComparedRun
 from minidl.parallel.comparison.comparison import Comparison
@@ -105,6 +107,7 @@ __all__ = [
     "PostLocalSGD",
     "Progress",
     "Report",
+    "SandblasterLBFGS",
     "Serial",
     "Session",
     "Sharded",
@@ -116,6 +119,7 @@ __all__ = [
     "SufficientFactors",
     "Synchronous",
     "TensorBoard",
+    "batch",
     "compare",
     "convolution_grids",
     "experts",

@@ -18,6 +18,7 @@ from minidl.parallel import (
     ParameterServer,
     Pipeline,
     PostLocalSGD,
+    SandblasterLBFGS,
     SlowMo,
     SufficientFactors,
     Synchronous,
@@ -33,6 +34,8 @@ WHOLE = [
     (ElasticAveraging, "period", 1),
     (LocalSGD, "period", 1),
     (PostLocalSGD, "post_local_after", 0),
+    (SandblasterLBFGS, "shards", 1),
+    (SandblasterLBFGS, "history", 1),
 ]
 REAL = [  # with values outside of the range
     (ElasticAveraging, "alpha", (0.0, 1.5)),
@@ -48,6 +51,7 @@ FLAGS = [
     (ElasticAveraging, "overlap"),
     (Gossip, "asynchronous"),
     (Hogwild, "locked"),
+    (SandblasterLBFGS, "backups"),
 ]
 CHOICES = [
     (EagerSGD, "quorum", "most"),

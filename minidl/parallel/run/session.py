@@ -25,6 +25,7 @@ from minidl.cluster.diagnosis.errors import ClusterError
 from minidl.cluster.mesh import Mesh
 from minidl.data import DataLoader, Dataset
 from minidl.data.loader import Batch
+from minidl.data.pairs import minibatch
 from minidl.functional.added_loss import weighing_loss
 from minidl.grad_mode import recomputing
 from minidl.kernels import Array
@@ -35,7 +36,7 @@ from minidl.nn.stages import shared_modules
 from minidl.optim import Optimizer
 from minidl.parallel.gradients import flat_vector as vector
 from minidl.parallel.job import Job
-from minidl.parallel.mean_loss import Loss, mean_loss
+from minidl.parallel.mean_loss import Loss, counts_of, mean_loss
 from minidl.parallel.plan import READERS, ParallelPlan
 from minidl.parallel.run.checkpoint import CHECKPOINT_FILE, Checkpoint
 from minidl.parallel.run.divergence import check_finite
@@ -405,6 +406,26 @@ class Session:
                     self._end_pass()
                     return
 
+    def assigned_batch(self, epoch: int, number: int) -> Batch:
+        """Minibatch `number` of the training set in its own order, in an epoch that another rank counts.
+
+        Its random numbers depend on its number alone: the loss over all of them is one function in every epoch.
+        """
+        size, n = self.job.batch_size, len(self.train)
+        if epoch != self.epoch or not self._epoch_record.is_open:
+            self._record.bytes_by_pass += [self.bytes_sent] * (epoch - self.epoch)
+            self._epoch_record.begin(self.steps)
+            self.model.train()
+            self._layer_names = _layer_names(self.model)
+        self.epoch, self.step = 0, number
+        self.begin_forward(0)
+        self.epoch = epoch
+        x, y = minibatch(self.train, np.arange(number * size, min((number + 1) * size, n)))
+        counted = (counts := counts_of(self.job.loss))(y)
+        if self._reports and monotonic() - self._last_report > PROGRESS_SECONDS:
+            self._report(math.ceil(n / size), per_second(epoch * n, self.clock()))
+        return Batch(x, y, len(x), counts, counted, counted)
+
     def _loader(self, kind: Callable[..., DataLoader], *seed: int | None) -> DataLoader:
         """This replica's loader of that kind for the present epoch."""
         return kind(self.job, self.train, self.replicas, self.replica, self.epoch, *seed)
@@ -477,6 +498,10 @@ class Session:
         for epoch in range(len(self._record.snapshots) + 1, min(samples // len(self.train), self.job.epochs) + 1):
             self.keep(epoch, weights(), offset)
         self.finished = self.finished or samples >= self.samples_of_run
+
+    def count_epoch(self, loss_sum: float, counted: float) -> None:
+        """Record the losses of an epoch of all nodes, on a rank that alone knows which of them count."""
+        self._record.losses.append((loss_sum, counted))
 
     def keep(self, epoch: int, weights: Array, offset: int = 0) -> None:
         """Keep a snapshot of the weights (not copied) at the end of epoch number `epoch`, counted from 1."""

@@ -138,3 +138,53 @@ def test_the_store_outlives_a_client_that_dies_with_the_lock():
     run = launch(client, 3, 2, on_failure="continue", faults=faults)
     assert list(run.failures) == [1]
     assert max(run.results[0], run.results[2]) == 2
+
+
+def test_a_store_computes_where_its_shards_lie_and_refuses_what_does_not_fit():
+    rng = np.random.default_rng(3)
+    x, y = rng.normal(size=(3, 7)).astype("float32"), rng.normal(size=(3, 7)).astype("float32")
+
+    def program(comm):
+        store, notes = Store(comm, 4), []
+        if store.is_server:
+            store.serve({"x": x}, noted=lambda arrays, *values: notes.append((arrays["x"].size, *values)))
+            return notes
+        with store:
+            store.put("y", y)
+            store.copy("x", "z")
+            store.axpy(-0.3, "y", "z")
+            store.scale(1.7, "z")
+            store.note("seen", 2)
+            store.put("short", x[0])
+            for call, kind in (
+                (lambda: store.dot("x", "u"), KeyError),
+                (lambda: store.axpy(1.0, "x", "short"), ValueError),
+                (lambda: store.copy("u", "x"), KeyError),
+            ):
+                with pytest.raises(kind, match=r"nothing under 'u'|'x' has the shape"):
+                    call()
+            return store.get("z"), store.dot("x", "z"), store.get("x")
+
+    (z, product, kept), *notes = cluster.launch(program, nodes=5, on="simulation").results
+    np.testing.assert_allclose(z, 1.7 * (x - np.float32(0.3) * y), rtol=1e-6)
+    assert (z.dtype, z.shape) == (np.float32, (3, 7))
+    assert product == pytest.approx(np.sum(x.astype(float) * z), rel=1e-12)
+    np.testing.assert_array_equal(kept, x)
+    assert notes == [[(6, "seen", 2)], *[[(5, "seen", 2)]] * 3]
+
+
+def test_additions_with_turns_are_made_once_and_in_their_order():
+    rng = np.random.default_rng(5)
+    terms = rng.normal(size=(6, 11)) * 10.0 ** rng.integers(-8, 8, size=(6, 11))
+    expected = np.zeros(11)
+    for term in terms:
+        expected += term
+
+    def client(comm, store):
+        begin(comm, store, np.zeros(11))
+        for turn in comm.rng.permutation(6):
+            store.add("x", terms[turn], turn=int(turn))
+        return end(comm, store)
+
+    for seed in range(3):
+        np.testing.assert_array_equal(launch(client, 3, 2, seed=seed).results[0], expected)
