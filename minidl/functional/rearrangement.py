@@ -14,7 +14,7 @@ from minidl.functional.bind import operand, tensor_method
 from minidl.functional.pairs import Pair, pair
 from minidl.functional.shapes import cat, reshape
 from minidl.functional.views import unpacked
-from minidl.kernels import Array, array_module, owner
+from minidl.kernels import Array, array_module
 from minidl.kernels.reference import convolution
 from minidl.kernels.reference.windows import output_size
 from minidl.tensor import Tensor, record
@@ -140,8 +140,7 @@ def unfold(a: Any, kernel_size: Pair, dilation: Pair = 1, padding: Pair = 0, str
         raise ValueError(f"unfold: sizes of at least 1 and a padding of at least 0 expected, got {given}")
     if min(output_size(shape, window, stride, padding, dilation)) < 1:
         raise ValueError(f"unfold: {given} do not fit an image of {shape[2:]}")
-    columns = convolution.unfold(image, window, stride, padding, dilation, 1)[:, 0]
-    out = columns.copy() if owner(columns) is owner(image) else columns
+    out = convolution.unfold(image, window, stride, padding, dilation, 1)[:, 0].copy()  # it may be a view of the image
     return record(out, (a,), lambda g, needs: (convolution.fold(g, shape, window, stride, padding, dilation),))
 
 
