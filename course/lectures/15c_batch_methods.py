@@ -2,7 +2,7 @@
 # # 15c. What do 10,000 cores do with one minibatch?
 #
 # *Read [05c](05c_scaling.ipynb) first: speed-up and what limits it; and [06b](06b_servers.ipynb): shards of weights on
-# servers. Reading time: about 17 minutes. Figures are* measured *on the computer that ran this page,* simulated, *or
+# servers. Reading time: about 22 minutes. Figures are* measured *on the computer that ran this page,* simulated, *or
 # come from a* formula.
 #
 # ## The question
@@ -471,6 +471,99 @@ say(f"- **Cores.** A card of 100 TFLOP/s computes as much as 10,000 of our cores
 # [06d](06d_sync_or_async.ipynb)). Arithmetic where the shards lie is what a sharded optimizer does
 # ([13a](13a_shared_state.ipynb)). L-BFGS itself is alive where the function is fixed and precision counts, as in
 # physics, with data that fit a machine.
+
+# %% [markdown]
+# ## What was learned on 16,000 cores
+#
+# Downpour's most famous run had no labels at all. Le et al. (2012) showed ten million frames of videos to an
+# *autoencoder*, a network that learns to rebuild its input. It had a billion weights. Each replica was split over 169
+# machines; all replicas together kept 1,000 machines with 16,000 cores busy for three days. In the end one unit
+# responded to faces, and another to cats.
+#
+# It had three stages, each with an autoencoder. In a stage every window $w$ of the image has filters $E$ and $D$ *of
+# its own*, not shared as in a convolution:
+#
+# $$h = E w, \qquad p = \sqrt{\textstyle\sum_{\text{neighbours}} h^2}, \qquad
+# \text{cost} = |D h - w|^2 + 0.1 \textstyle\sum p .$$
+#
+# The stage passes $p$ on, after *local contrast normalization*: less the mean around each place, divided by the
+# deviation there. The costs of all stages are minimized together.
+#
+# Here is a [small one](../benchmarks/reproductions/unsupervised_features.py). It has two stages, and each replica is a
+# pipeline of two ranks. The images are letters, white on black or black on white; the network never gets their names.
+
+# %%
+from benchmarks.reproductions import unsupervised_features as features
+
+replicas = parallel.Downpour(servers=2, replica=parallel.Hybrid(pp=2, micro_batches=1, cuts=(1,)))
+autoencoder = parallel.train(features.job(seed=0), replicas, nodes=8, on="simulation").model()
+
+# %% [markdown]
+# As in the paper, a threshold on a unit's response sorts new images into one letter and all others. The letter weighs
+# 35.2 % and the others 64.8 %, as faces did in the paper's test: always saying "no" is right in 64.8 % of cases. Unit
+# and threshold are chosen on one half of the images, and judged on the other. All images are of fonts that training
+# lacks.
+
+# %%
+guess_unit = guess("How many % does the most selective unit sort rightly?", unit="%")
+
+# %% source_hidden=true
+unit = features.favourite(autoencoder, features.images(seed=0))
+say(f"It prefers **{unit.letter}**, and sorts **{unit.accuracy:.1%}** rightly (your guess: "
+    f"{guess_unit.against(round(100 * unit.accuracy, 1))}; simulated). The paper's unit for faces: 81.7 %, on a harder "
+    "task.")  # fmt: skip
+see(
+    features.picture(unit),
+    f"after two tiles, the 18 new images that excite the unit most, with their letters: mostly {unit.letter}, in both "
+    "colours. The first tile is the image that excites it most of all, found by gradient ascent; the second is "
+    "the best without fine patterns.",
+)
+
+# %% [markdown]
+# The paper's best stimulus looks like a face. Ours looks like no letter, and excites the unit more than any letter.
+#
+# Did learning do this, or would any network have such a unit? The paper's controls, over all letters:
+
+# %% source_hidden=true
+import csv
+from pathlib import Path
+
+with open(Path(features.__file__).parent / "results" / "unsupervised_features.csv", newline="") as file:
+    controls = [[name, published or "-", f"{float(mean):.1f} ± {float(spread):.1f}"]
+                for name, published, mean, spread, _ in list(csv.reader(file))[1:]]  # fmt: skip
+table(["detector", "faces, paper", "letters, best unit of each"], controls,
+      "% sorted rightly; published, and simulated: mean over 26 letters, three seeds, ± half of the range")  # fmt: skip
+
+# %% [markdown]
+# Learning counts, and so does the form of the network. Without contrast normalization the trained network is worse than
+# random weights with it. The second stage is hardly better than the first, unlike in the paper. And if all letters are
+# white on black ("one colour"), training images as linear filters are best: they do not have to ignore the colour.
+#
+# Why did the filters see only small windows? Because of the machines, too. Dean et al. (2012, figure 3) timed a
+# minibatch of one replica on more and more machines. Here are their speech network of full layers, and networks for
+# images with windows of 10 × 10.
+
+# %% source_hidden=true
+from benchmarks.reproductions import distbelief_speedups as distbelief
+
+node = cluster.Node(distbelief.FLOPS_PER_S, np.inf, distbelief.JITTER)
+found = {name: distbelief.speed_ups(name, node, distbelief.ETHERNET) for name in distbelief.NETWORKS}
+peak = distbelief.machines("speech")[int(np.argmax(found["speech"]))]
+see(
+    distbelief.picture(found),
+    f"the speech network is fastest on {peak} machines, then slower. The networks for images go on gaining, the larger "
+    "the more. Triangles: the paper's best for speech (8 machines) and for 36 maps (81 machines, more than 12 times; "
+    f"here {found[distbelief.LARGEST][-1]:.0f}). The paper does not state minibatch, line and machines: those assumed "
+    "here give its shape, not its numbers.",
+)
+
+# %% [markdown]
+# On $M$ machines a full layer takes $1/M$ of the time to compute. But each machine needs the activations of *all*
+# units: nearly the same bytes however many machines there are, in $M - 1$ messages. Computing falls with $M$, messages
+# grow in number, so there is a best $M$. A machine that has a tile of the image needs only a rim around it, from its
+# neighbours: the halos of [12a](12a_halos.ipynb), where the filters are shared besides.
+#
+# A year later Coates et al. (2013) trained a billion such weights on three machines with GPUs, in a couple of days.
 #
 # ## The answer
 #

@@ -84,7 +84,7 @@ from minidl.functional.normalization import batch_norm, group_norm, layer_norm
 from minidl.functional.pooling import adaptive_avg_pool2d, adaptive_max_pool2d, avg_pool2d, max_pool2d
 from minidl.functional.powers import pow
 from minidl.functional.products import einsum, matmul, outer
-from minidl.functional.rearrangement import flip, pad, repeat, roll, tril, triu
+from minidl.functional.rearrangement import flip, pad, repeat, roll, tril, triu, unfold
 from minidl.functional.recurrent import lstm, rnn
 from minidl.functional.reductions import log_softmax, mean, softmax, sum
 from minidl.functional.selection import gather, index_add, index_select, masked_fill, one_hot, scatter_add
@@ -205,6 +205,7 @@ __all__ = [
     "transpose",
     "tril",
     "triu",
+    "unfold",
     "unsqueeze",
     "var",
     "where",

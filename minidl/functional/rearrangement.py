@@ -1,4 +1,4 @@
-"""Copies with rearranged elements: repeat, flip, roll, pad, and triangles of matrices."""
+"""Copies with rearranged elements: repeat, flip, roll, pad, windows of images, and triangles of matrices."""
 
 from __future__ import annotations
 
@@ -11,9 +11,12 @@ from minidl import kernels
 from minidl.arguments import one_of, whole_number
 from minidl.functional.axes import counted_from_start
 from minidl.functional.bind import operand, tensor_method
+from minidl.functional.pairs import Pair, pair
 from minidl.functional.shapes import cat, reshape
 from minidl.functional.views import unpacked
 from minidl.kernels import Array, array_module
+from minidl.kernels.reference import convolution
+from minidl.kernels.reference.windows import output_size
 from minidl.tensor import Tensor, record
 
 
@@ -109,6 +112,36 @@ def pad(a: Any, pad: Sequence[int], mode: str = "constant", value: float | None 
     inside = tuple(slice(before, before + length) for (before, _), length in zip(widths, a.shape, strict=True))
     out = array_module(a.data).pad(a.data, widths or 0, constant_values=value or 0)
     return record(out, (a,), lambda g, needs: (g[inside],))
+
+
+def unfold(a: Any, kernel_size: Pair, dilation: Pair = 1, padding: Pair = 0, stride: Pair = 1) -> Tensor:
+    """The windows of images as columns, as PyTorch's `unfold`: layers whose filters differ by place multiply them.
+
+    Parameters
+        a                              (n, c, h, w)
+        kernel_size, ..., stride       the windows, as for `conv2d`; each a number or a pair (vertical, horizontal)
+
+    Returns
+        (n, c kh kw, oh ow): column i ow + j is the window of row i and column j, channel by channel
+
+    Raises
+        ValueError  for other axes, or windows that do not fit the image
+
+    >>> unfold([[[[1.0, 2.0, 4.0]]]], (1, 2))
+    Tensor([[[1., 2.],
+             [2., 4.]]], float32)
+    """
+    a = operand(a)
+    image, window, stride, padding, dilation = a.data, *map(pair, (kernel_size, stride, padding, dilation))
+    shape, given = image.shape, f"windows of {window} with stride {stride}, padding {padding} and dilation {dilation}"
+    if image.ndim != 4:
+        raise ValueError(f"unfold: images (n, c, h, w) expected, got {shape}: type x[None] for one image")
+    if min(*window, *stride, *dilation) < 1 or min(padding) < 0:
+        raise ValueError(f"unfold: sizes of at least 1 and a padding of at least 0 expected, got {given}")
+    if min(output_size(shape, window, stride, padding, dilation)) < 1:
+        raise ValueError(f"unfold: {given} do not fit an image of {shape[2:]}")
+    out = convolution.unfold(image, window, stride, padding, dilation, 1)[:, 0].copy()  # it may be a view of the image
+    return record(out, (a,), lambda g, needs: (convolution.fold(g, shape, window, stride, padding, dilation),))
 
 
 @tensor_method("tril")

@@ -369,6 +369,12 @@ case("flip", "two", lambda F, a: a.flip(0, -1), normal(2, 3, 4))
 case("roll", "two axes", lambda F, a: F.roll(a, shifts=(1, -2), dims=(0, -1)), normal(2, 3, 4))
 case("roll", "backwards, beyond the end", lambda F, a: a.roll(-5, 0), normal(3, 2))
 case("roll", "flattened", lambda F, a: F.roll(a, 2), normal(2, 3))
+for what, geometry in {
+    "strided, padded, dilated": {"kernel_size": (3, 2), "stride": (2, 1), "padding": (1, 2), "dilation": (1, 3)},
+    "one pixel": {"kernel_size": 1},
+    "the whole image": {"kernel_size": (5, 6)},
+}.items():
+    case("unfold", what, calling("unfold", **geometry), normal(2, 3, 5, 6))
 for operation in ("tril", "triu"):
     case(operation, "square", calling(operation), normal(3, 3))
     case(operation, "above the diagonal", lambda F, a, name=operation: getattr(a, name)(1), normal(2, 3, 4))

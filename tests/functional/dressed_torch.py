@@ -16,6 +16,7 @@ exp, log, sqrt, tanh, sigmoid = torch.exp, torch.log, torch.sqrt, torch.tanh, to
 relu, gelu, linear, embedding = nn.relu, nn.gelu, nn.linear, nn.embedding
 softplus, logsigmoid = nn.softplus, nn.logsigmoid
 conv1d, conv2d, batch_norm, group_norm, pad = nn.conv1d, nn.conv2d, nn.batch_norm, nn.group_norm, nn.pad
+unfold = nn.unfold
 max_pool2d, avg_pool2d = nn.max_pool2d, nn.avg_pool2d
 adaptive_avg_pool2d, adaptive_max_pool2d = nn.adaptive_avg_pool2d, nn.adaptive_max_pool2d
 

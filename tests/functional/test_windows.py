@@ -105,6 +105,12 @@ def test_one_image_without_a_batch_axis_gives_what_a_batch_of_one_gives() -> Non
         np.testing.assert_array_equal(function(image).numpy(), function(image[None]).numpy()[0])
 
 
+def test_the_columns_of_unfold_are_the_windows_that_a_loop_cuts_out() -> None:
+    images = np.random.default_rng(3).standard_normal((2, 3, 7, 8))
+    windows = [images[:, :, i : i + 3, j : j + 2].reshape(2, 18) for i in range(0, 5, 2) for j in range(0, 7, 3)]
+    np.testing.assert_array_equal(F.unfold(images, (3, 2), stride=(2, 3)).numpy(), np.stack(windows, axis=2))
+
+
 # ---- what does not fit is refused, with what was given and what was expected ----
 
 ZEROS = np.zeros
@@ -138,6 +144,9 @@ MISTAKES: list[Mistake] = [
     (lambda: F.max_pool2d(ZEROS((4, 4)), 2), ValueError, r"max_pool2d: x is.*got \(4, 4\): type x\[None, None\]"),
     (lambda: F.max_pool2d(IMAGE, 2, 1, (0, 2), (1, 3)), ValueError, r"padding \(0, 2\) must be at most half"),
     (lambda: F.avg_pool2d(IMAGE, 2, divisor_override=0), ValueError, "divisor_override must not be 0"),
+    (lambda: F.unfold(ZEROS((1, 4, 4)), 2), ValueError, r"got \(1, 4, 4\): type x\[None\]"),
+    (lambda: F.unfold(IMAGE, 2, stride=0), ValueError, r"at least 1 .* got windows of \(2, 2\) with stride \(0, 0\)"),
+    (lambda: F.unfold(IMAGE, 3, dilation=2), ValueError, r"dilation \(2, 2\) do not fit an image of \(4, 4\)"),
     (lambda: nn.Conv2d(4, 6, 3, groups=4), ValueError, "groups=4 must divide in_channels=4 and out_channels=6"),
     (lambda: nn.Conv2d(3, 6, 3, padding_mode="reflect"), ValueError, "zeros only, not with padding_mode='reflect'"),
 ]
