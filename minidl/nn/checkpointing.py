@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
@@ -12,7 +12,7 @@ from minidl.kept_arrays import kept_bytes
 from minidl.nn.module import Module
 from minidl.nn.segments import Segment, StageCost, check_segments, equal
 from minidl.nn.segments import every as every_k
-from minidl.nn.stages import run_stages
+from minidl.nn.stages import Stage, run_stages
 from minidl.recomputation import checkpoint, tensors_in, unchanged, with_tensors
 from minidl.tensor import Tensor
 
@@ -36,7 +36,7 @@ def checkpointing(model: _M, segments: int | str | Sequence[Segment] | None = No
     replaces the segments, and what was selected.
 
     Segments change only calling the whole model. `parallel.Pipeline` calls its stages, and refuses a model with
-    segments: give `recompute=True` there instead. "selective" changes the attention layers, and so goes with every
+    segments: give `recompute="full"` there instead. "selective" changes the attention layers, and so goes with every
     strategy. It includes a layer of your own if the class has `recomputes_selectively = False`, which becomes True, and
     forward then calls `minidl.checkpoint(core, q, k, v)`.
 
@@ -125,10 +125,32 @@ class CheckpointedForward:
                 f"the model has {len(stages)} stages, but had {self.segments[-1].end} when its segments were chosen: "
                 "call nn.checkpointing again"
             )
-        for segment in self.segments:
-            function = partial(run_stages, stages[segment.start : segment.end], first=segment.start)
-            x = checkpoint(function, x) if segment.recomputed else function(x)
-        return x
+        return run_segments(stages, self.segments, x)
+
+
+def run_segments(
+    stages: Sequence[Stage],
+    segments: Sequence[Segment],
+    x: Any,
+    first: int = 0,
+    end: Callable[[Any], Any] | None = None,
+) -> Any:
+    """Apply stages one after another, as `run_stages` does; backward recomputes segments of them, each by itself.
+
+    Parameters
+        first  number of the first stage in the model
+        end    computes what is returned from the output, such as the loss, within the last segment; None: the output
+    """
+    for start, stop, recomputed in segments:
+        function: Callable[[Any], Any] = partial(run_stages, stages[start:stop], first=first + start)
+        if end is not None and stop == len(stages):
+            function = _composed(end, function)
+        x = checkpoint(function, x) if recomputed else function(x)
+    return x
+
+
+def _composed(outer: Callable[[Any], Any], inner: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda x: outer(inner(x))
 
 
 def bypasses_checkpointing(model: Module) -> bool:

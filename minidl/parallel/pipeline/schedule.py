@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import ClassVar
 
 from minidl.arguments import whole_number
@@ -75,6 +76,16 @@ class Schedule:
     def actions(self, stage: int) -> Iterator[Action]:
         """What this stage does, in order."""
         raise NotImplementedError(f"{type(self).__name__} does not say what a stage does: define actions(self, stage)")
+
+    @property
+    def turns_at_once(self) -> bool:
+        """Whether each forward of the last chunk is followed by its backward, so that one micro-batch is there."""
+        last = self.chunks - 1
+        return all(
+            after in (Action("B", before.micro_batch, last), Action("I", before.micro_batch, last))
+            for before, after in pairwise(self.actions(self.place(last)))
+            if before.kind == "F" and before.chunk == last
+        )
 
     def updates(self, stage: int) -> Iterator[Action]:
         """The update at the end of a minibatch, one for each chunk of the stage."""

@@ -396,7 +396,15 @@ class Hybrid(Pipeline):
 
     def _units(self, model: Module, stage: int) -> list[Unit]:
         starts, own = [0, *self.cuts], self._own_stages(model, stage)
-        return [unit for chunk, stages in own.items() for unit in units_of(stages, starts[chunk], chunk)]
+        return [
+            Unit(stages[a:b], starts[chunk] + a, again, chunk)
+            for chunk, stages in own.items()
+            for a, b, again in self.segments(chunk, stages)
+        ]
+
+    def starts_of_segments(self, stages: Sequence[Stage]) -> Sequence[int]:
+        units_only = self.shard == 3  # whose weights are there while backward computes them again
+        return [unit.first for unit in units_of(stages)] if units_only else super().starts_of_segments(stages)
 
     def _tied(self, model: Module) -> set[Parameter]:
         """The parameters that several stages of the pipeline hold: in all of them, a rank must own the same range."""
@@ -408,7 +416,8 @@ class Hybrid(Pipeline):
 
     def computing(self, session: Session, units: dict[int, list[Stage]]) -> Computing:
         if self.ep > 1:
-            return ExpertChunks(units, [0, *self.cuts], self.recompute in (True, "full"))
+            segments = {chunk: self.segments(chunk, stages) for chunk, stages in units.items()}
+            return ExpertChunks(units, [0, *self.cuts], segments)
         by_unit = None if self.shard is None else shares_of(session).units
         return super().computing(session, units) if by_unit is None else by_unit
 
