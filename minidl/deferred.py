@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from itertools import compress
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from minidl.kept_arrays import kept_bytes
 from minidl.kernels import Array, counting
@@ -89,7 +89,7 @@ class Deferred:
         if vjp.__name__ == CHECKPOINTED:
             late = {i: partial(walk.add, parents[i], g) for i, is_late in enumerate(later) if is_late}
 
-            def inner_walk(g: Array, _: Sequence[bool]) -> Sequence[Array]:
+            def inner_walk(g: Array, _: Sequence[bool], vjp: Any = vjp) -> Sequence[Array]:
                 gradients: Sequence[Array] = vjp(g, needs, self, late)
                 self._walk = walk
                 return gradients

@@ -137,9 +137,8 @@ def _table(model: PlannedModel, machine: Machine, best: list[Planned]) -> Table:
         "Fastest plans: formula",
         f"=: within {TIE:.0%} of the first, a tie; tp 4s: with sequence=True;\n"
         "size: samples of a micro-batch; 1f1b x 3: interleaved, 3 chunks a stage;\n"
-        "again: recompute=, full: block by block, where minidl train recomputes\n"
-        "a whole chunk, which holds more; MFU: the model's own operations, of the\n"
-        "peak; bubble: waiting for other stages",
+        "again: recompute=; MFU: the model's own operations, of the peak;\n"
+        "bubble: waiting for other stages",
     )
     columns: tuple[str, ...] = ("dp", "pp", "tp", *("ep",) * any(each.arrangement.ep > 1 for each in best), "shard")
     left = ("schedule", "again")

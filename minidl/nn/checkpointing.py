@@ -36,7 +36,7 @@ def checkpointing(model: _M, segments: int | str | Sequence[Segment] | None = No
     replaces the segments, and what was selected.
 
     Segments change only calling the whole model. `parallel.Pipeline` calls its stages, and refuses a model with
-    segments: give `recompute="full"` there instead. "selective" changes the attention layers, and so goes with every
+    segments: give `recompute=True` there instead. "selective" changes the attention layers, and so goes with every
     strategy. It includes a layer of your own if the class has `recomputes_selectively = False`, which becomes True, and
     forward then calls `minidl.checkpoint(core, q, k, v)`.
 

@@ -66,10 +66,10 @@ class Pipeline(Strategy):
         weight_versions   with "pipedream", what a stage computes with: "stashing", forward and backward of a minibatch
                           with the weights of its forward; "vertical_sync", with those that stage 0 had at its forward;
                           "latest", backward with weights that others have updated since, and so no gradient
-        recompute         "full" or True  keep only the inputs of the model's stages, such as blocks; backward recomputes
-                                          one of them at a time, as `nn.checkpointing(model, every=1)` does, for a
-                                          forward pass more. The last one keeps its activations, with the loss, where
-                                          its backward follows at once, as in 1F1B
+        recompute         "full" or True  keep only the inputs of the units of `model.stages()`, such as blocks;
+                                          backward recomputes one unit at a time, as `nn.checkpointing(model, every=1)`
+                                          does, for a forward pass more. The last unit keeps its activations, with the
+                                          loss, where its backward follows at once, as in 1F1B
                           "selective"     recompute only the core of each attention, as `nn.checkpointing` does
         algorithm         all-reduce of the gradients over replicas, as in `comm.all_reduce`
         bucket_mb         size of a bucket of gradients in megabytes (1e6 bytes), as in `Synchronous`
@@ -163,7 +163,7 @@ class Pipeline(Strategy):
         if bypasses_checkpointing(model):
             raise ValueError(
                 f"{type(self).__name__}: the model's nn.checkpointing would have no effect, since its stages are "
-                "called one by one: leave it out, and give recompute=\"full\""
+                "called one by one: leave it out, and give recompute=True"
             )
         if self.recompute == "selective":
             check_attention(model)

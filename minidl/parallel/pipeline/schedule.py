@@ -123,22 +123,20 @@ def levels(actions: Iterable[Action], activation: float = 1.0, weight: float = 0
     return kept
 
 
-def peak_memory(
-    schedule: Schedule, activation: float = 1.0, weight: float = 0.0, input: float | None = None
-) -> list[float]:
+def peak_memory(schedule: Schedule, activation: float = 1.0, weight: float = 0.0, again: float = 0.0) -> list[float]:
     """The peak memory of each stage.
 
     Parameters
         activation  what F of a whole stage keeps for one micro-batch: M_B in Qi et al. (arXiv:2401.10241), table 2
         weight      what I of a whole stage leaves for W: M_W there; 0 counts only the activations that I needs, a value
                     equal to activation counts what W needs, from F on. Both are divided evenly among a stage's chunks
-        input       input of a chunk for one micro-batch, with `Pipeline(recompute=True)`: F keeps only that, and the
-                    activations of one chunk exist while F, and later B or I, computes. None: nothing is recomputed
+        again       added while F, B or I computes: with `Pipeline(recompute="full")`, the activations of one unit of
+                    the model, such as a block; `activation` is then what the inputs of a stage's units take
 
     >>> from minidl.parallel import pipeline
     >>> peak_memory(pipeline.GPipe(4, 8)), peak_memory(pipeline.OneFOneB(4, 8))
     ([8.0, 8.0, 8.0, 8.0], [4.0, 3.0, 2.0, 1.0])
-    >>> peak_memory(pipeline.GPipe(4, 8), activation=1.0, input=0.125)
+    >>> peak_memory(pipeline.GPipe(4, 8), activation=0.125, again=1.0)
     [2.0, 2.0, 2.0, 2.0]
     >>> peak_memory(pipeline.ZeroBubbleH1(4, 8)), peak_memory(pipeline.ZeroBubbleH1(4, 8), weight=1.0)
     ([4.0, 3.0, 2.0, 1.0], [4.0, 4.0, 4.0, 4.0])
@@ -147,13 +145,10 @@ def peak_memory(
     peaks = []
     for stage in range(schedule.stages):
         actions = list(schedule.actions(stage))
-        if input is None:
-            most = levels(actions, activation, weight)
-        else:
-            after = levels(actions, input, weight)
-            most = [
-                (now if action.kind == "F" else before) + activation * (action.kind in "FBI")
-                for action, before, now in zip(actions, [0.0, *after], after, strict=False)
-            ]
+        after = levels(actions, activation, weight)
+        most = (
+            max(before, now) + again * (action.kind in "FBI")
+            for action, before, now in zip(actions, [0.0, *after], after, strict=False)
+        )
         peaks.append(max(most, default=0.0))
     return peaks

@@ -140,8 +140,8 @@ class Hybrid(Pipeline):
         without shard, 8 P + 8 P / dp, 4 P + 12 P / dp and 16 P / dp bytes with shard=1, 2 and 3.
         With several micro-batches gradients are whole until the last one, also with shard=2 and 3: 4 P bytes.
         Numbers that a node sends along "dp" in a minibatch of m micro-batches: 2 P (dp - 1) / dp without shard and with
-        shard=1 and 2; (2 m + 1) P (dp - 1) / dp with shard=3, and (3 m + 1) P (dp - 1) / dp if it recomputes in full:
-        many micro-batches, which keep a pipeline busy, are paid for in traffic. A zero bubble's W gathers nothing.
+        shard=1 and 2; (2 m + 1) P (dp - 1) / dp with shard=3, also if it recomputes: many micro-batches, which keep a
+        pipeline busy, are paid for in traffic. A zero bubble's W gathers nothing.
         LARS and LAMB need whole layers: they go with dp and pp, with and without shard, and not with tp.
 
     References
