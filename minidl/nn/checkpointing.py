@@ -142,15 +142,14 @@ def run_segments(
         end    computes what is returned from the output, such as the loss, within the last segment; None: the output
     """
     for start, stop, recomputed in segments:
-        function: Callable[[Any], Any] = partial(run_stages, stages[start:stop], first=first + start)
-        if end is not None and stop == len(stages):
-            function = _composed(end, function)
+        function = partial(_run_segment, stages[start:stop], first + start, end if stop == len(stages) else None)
         x = checkpoint(function, x) if recomputed else function(x)
     return x
 
 
-def _composed(outer: Callable[[Any], Any], inner: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    return lambda x: outer(inner(x))
+def _run_segment(stages: Sequence[Stage], first: int, end: Callable[[Any], Any] | None, x: Any) -> Any:
+    output = run_stages(stages, x, first)
+    return output if end is None else end(output)
 
 
 def bypasses_checkpointing(model: Module) -> bool:

@@ -12,9 +12,8 @@ import numpy as np
 from minidl.grad_mode import is_grad_enabled
 from minidl.kernels import Array
 from minidl.nn import Stage
-from minidl.nn.segments import Segment
 from minidl.parallel.experts.layer import ExpertParallel
-from minidl.parallel.pipeline.chunks import Chunks, End, Link
+from minidl.parallel.pipeline.chunks import Chunks, End, Link, Segments
 from minidl.recomputation import checkpoint
 from minidl.tensor import Tensor, backward
 
@@ -25,12 +24,7 @@ class ExpertChunks(Chunks):
     A rank along "ep" whose share of a micro-batch is empty computes the tokens that the others send to its experts.
     """
 
-    def __init__(
-        self,
-        stages: Mapping[int, Sequence[Stage]],
-        starts: Sequence[int],
-        segments: Mapping[int, Sequence[Segment]],
-    ) -> None:
+    def __init__(self, stages: Mapping[int, Sequence[Stage]], starts: Sequence[int], segments: Segments) -> None:
         super().__init__(stages, starts, segments)
         self._without_tokens: dict[int, deque[list[list[Tensor]]]] = {chunk: deque() for chunk in stages}  # outputs
 

@@ -17,6 +17,8 @@ from minidl.tensor import Tensor, backward
 Pass = tuple[int, bool]
 """A chunk, and whether it is its backward pass."""
 
+Segments = Callable[[int, Sequence[Stage]], Sequence[Segment]]
+
 End = Callable[[Any], Any]
 """Computes from the output of the last chunk what backward begins with."""
 
@@ -73,16 +75,12 @@ class Chunks:
     Parameters
         stages    the stages of the model in each chunk of this rank
         starts    number of the first stage of each chunk in the model
-        segments  of each chunk's stages, of which backward recomputes some
+        segments  called with a chunk and its stages: the segments of these, of which backward recomputes some
     """
 
-    def __init__(
-        self,
-        stages: Mapping[int, Sequence[Stage]],
-        starts: Sequence[int],
-        segments: Mapping[int, Sequence[Segment]],
-    ) -> None:
-        self._stages, self._starts, self._segments = stages, starts, segments
+    def __init__(self, stages: Mapping[int, Sequence[Stage]], starts: Sequence[int], segments: Segments) -> None:
+        self._stages, self._starts = stages, starts
+        self._segments = {chunk: segments(chunk, own) for chunk, own in stages.items()}
 
     def visiting(self, passes: Sequence[Pass]) -> AbstractContextManager[None]:
         return nullcontext()

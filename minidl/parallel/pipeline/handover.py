@@ -45,12 +45,13 @@ def separate(value: Any) -> tuple[Any, list[Tensor]]:
 
 def passed_on(value: Any) -> tuple[Tensor, ...]:
     """What backward needs of a value that was passed on: places in its graph, with arrays that take no memory."""
-    found = []
-    for tensor in (each for each in tensors_of(value) if each.requires_grad):
-        module = kernels.array_module(tensor.data)
-        array = module.broadcast_to(module.zeros((), tensor.dtype), tensor.shape)
-        found.append(without_values(node_of(tensor), array))
-    return tuple(found)
+    graph = [tensor for tensor in tensors_of(value) if tensor.requires_grad]
+    return tuple(without_values(node_of(tensor), _without_memory(tensor.data)) for tensor in graph)
+
+
+def _without_memory(array: Array) -> Array:
+    module = kernels.array_module(array)
+    return module.broadcast_to(module.zeros((), array.dtype), array.shape)
 
 
 def leaves(format: Format, arrays: Sequence[Array]) -> tuple[Any, list[Tensor]]:

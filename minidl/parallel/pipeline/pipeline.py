@@ -245,13 +245,10 @@ class Pipeline(Strategy):
 
     def segments(self, chunk: int, stages: Sequence[Stage]) -> list[Segment]:
         """What backward of a chunk recomputes at a time, or keeps."""
-        made = self.made_schedule()
-        ends = [*self.starts_of_segments(stages)[1:], len(stages)]
-        keeps_last = chunk == made.chunks - 1 and made.turns_at_once
-        return [
-            Segment(start, end, self._recomputes and not (keeps_last and end == len(stages)))
-            for start, end in pairwise([0, *ends])
-        ]
+        made, count = self.made_schedule(), len(stages)
+        kept = count if chunk == made.chunks - 1 and made.turns_at_once else None
+        ends = [*self.starts_of_segments(stages), count]
+        return [Segment(a, b, self._recomputes and b != kept) for a, b in pairwise(ends)]
 
     def starts_of_segments(self, stages: Sequence[Stage]) -> Sequence[int]:
         """Where each segment of a chunk's stages begins."""
@@ -402,8 +399,7 @@ class Pipeline(Strategy):
 
     def computing(self, session: Session, units: dict[int, list[Stage]]) -> Computing:
         """What computes the chunks of this rank, of which each has these stages."""
-        segments = {chunk: self.segments(chunk, stages) for chunk, stages in units.items()}
-        return Chunks(units, [0, *self.cuts], segments)
+        return Chunks(units, [0, *self.cuts], self.segments)
 
     def gradients(self, session: Session, units: dict[int, list[Stage]]) -> dict[int, GradientBuckets]:
         """The sums of each chunk by itself: its last backward may overlap with their all-reduce.

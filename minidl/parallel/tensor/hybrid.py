@@ -416,8 +416,7 @@ class Hybrid(Pipeline):
 
     def computing(self, session: Session, units: dict[int, list[Stage]]) -> Computing:
         if self.ep > 1:
-            segments = {chunk: self.segments(chunk, stages) for chunk, stages in units.items()}
-            return ExpertChunks(units, [0, *self.cuts], segments)
+            return ExpertChunks(units, [0, *self.cuts], self.segments)
         by_unit = None if self.shard is None else shares_of(session).units
         return super().computing(session, units) if by_unit is None else by_unit
 
