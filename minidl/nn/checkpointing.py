@@ -30,8 +30,8 @@ def checkpointing(model: _M, segments: int | str | Sequence[Segment] | None = No
                   v, whose t x t matrices are then not kept
         every     stages per segment, instead of `segments`
 
-    Losses, gradients, running statistics and dropout masks stay the same to the bit; where three or more segments share
-    a parameter, its gradient may differ by rounding. The names of the parameters, `state_dict()` and `stages()` stay,
+    Losses, gradients, running statistics and dropout masks stay the same to the bit; where segments share a parameter
+    that one of them uses more than once, its gradient may differ by rounding. The names of the parameters, `state_dict()` and `stages()` stay,
     so a saved state loads with and without checkpointing. Within `no_grad` nothing is recomputed. A second call
     replaces the segments, and what was selected.
 

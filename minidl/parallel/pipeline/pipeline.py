@@ -77,9 +77,10 @@ class Pipeline(Strategy):
                           there is a network to hide, as in `Synchronous`
 
     Equal to `Serial(shards=replicas, micro_batches=micro_batches)` up to rounding, dropout and batch norm included,
-    but for "pipedream", which updates at the end of each backward. recompute changes no bit of a run. What a model's
-    own code draws, as by `F.dropout`, is equal too if its forward is `nn.run_stages(self.stages(), x)` or Sequential's;
-    with another forward each stage draws numbers of its own.
+    but for "pipedream", which updates at the end of each backward. recompute changes no bit of a run, except where
+    units of a chunk share a parameter that one of them uses more than once: terms of its gradient are then added in
+    another order. What a model's own code draws, as by `F.dropout`, is equal too if its forward is
+    `nn.run_stages(self.stages(), x)` or Sequential's; with another forward each stage draws numbers of its own.
 
     References
         Huang et al., GPipe (arXiv:1811.06965), section 2.3, and Korthikanti et al. (arXiv:2205.05198), section 5, for

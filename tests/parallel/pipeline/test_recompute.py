@@ -64,6 +64,25 @@ def test_it_changes_none_where_replicas_reduce_gradients_during_backward():
     assert_same_bits(replace(JOBS["tied GPT"], epochs=1), strategy, 6, cluster.Simulation("10gbe"))
 
 
+class Shared(nn.Module):
+    """Four units that use one layer."""
+
+    def __init__(self) -> None:
+        self.first, self.shared, self.head = nn.Linear(5, 7), nn.Sequential(nn.Linear(7, 7), nn.Tanh()), nn.Linear(7, 3)
+
+    def stages(self) -> list[nn.Stage]:
+        return [nn.Stage(each, each) for each in (self.first, *[self.shared] * 4, self.head)]
+
+    def forward(self, x: Any) -> Tensor:
+        return nn.run_stages(self.stages(), x)
+
+
+@pytest.mark.parametrize(("kind", "cuts"), [("zb-h1", (4,)), *exhaustively(("gpipe", (3,)), ("1f1b", (4,)))])
+def test_it_changes_none_where_units_of_a_chunk_share_a_layer(kind: str, cuts: tuple[int, ...]):
+    job = small_job(model=Shared, data=partial(blobs, dtype="float32"))
+    assert_same_bits(job, Pipeline(2, 3, kind, cuts=cuts), 2)
+
+
 @pytest.mark.parametrize("weight_versions", ["stashing", "vertical_sync"])
 def test_an_asynchronous_stage_recomputes_with_the_weights_of_the_forward_pass(weight_versions: str):
     job = small_job(model=deep_model, batch_size=7, epochs=1)
