@@ -31,9 +31,9 @@ def checkpointing(model: _M, segments: int | str | Sequence[Segment] | None = No
         every     stages per segment, instead of `segments`
 
     Losses, gradients, running statistics and dropout masks stay the same to the bit; where segments share a parameter
-    that one of them uses more than once, its gradient may differ by rounding. The names of the parameters, `state_dict()` and `stages()` stay,
-    so a saved state loads with and without checkpointing. Within `no_grad` nothing is recomputed. A second call
-    replaces the segments, and what was selected.
+    that one of them uses more than once, its gradient may differ by rounding. The names of the parameters,
+    `state_dict()` and `stages()` stay, so a saved state loads with and without checkpointing. Within `no_grad` nothing
+    is recomputed. A second call replaces the segments, and what was selected.
 
     Segments change only calling the whole model. `parallel.Pipeline` calls its stages, and refuses a model with
     segments: give `recompute=True` there instead. "selective" changes the attention layers, and so goes with every
