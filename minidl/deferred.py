@@ -7,8 +7,9 @@ the update of w needs. Zero-bubble pipelines compute the second one while they w
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from itertools import compress
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from minidl.kept_arrays import kept_bytes
 from minidl.kernels import Array, counting
@@ -17,9 +18,26 @@ from minidl.tape import Finish, Node, Vjp, memory_of, receive, refuse_overwritte
 SEPARABLE = "separable_vjp"
 """The name of vjps that compute the gradient of each parent by itself, so that a second call computes nothing twice."""
 
+CHECKPOINTED = "checkpointed_vjp"
+"""The name of vjps that walk a graph of their own, of which products are left out, too: `minidl.checkpoint`."""
+
+
+class Walk(NamedTuple):
+    """Where a walk adds up gradients: those so far, the uses that are left, and what is done with final ones."""
+
+    grads: dict[Node, Array]
+    uses: dict[Node, int]
+    finish: Finish
+
+    def add(self, parameter: Node, g: Array, gradient: Array) -> None:
+        """Add what a node with gradient g contributes to the parameter's gradient."""
+        if parameter in self.grads:
+            gradient = counting.backward_arithmetic()[1](self.grads.pop(parameter), gradient)
+        receive(parameter, gradient, g, *self)
+
 
 class Kept(NamedTuple):
-    """A node's vjp, and what it is to be called with for the parameters among its parents."""
+    """A node's vjp, and what it is to be called with for the parameters among its parents; and the walk."""
 
     vjp: Vjp
     g: Array
@@ -27,6 +45,7 @@ class Kept(NamedTuple):
     saved: Sequence[Node]
     made_at: int
     needs: list[bool]
+    walk: Walk
 
 
 class Deferred:
@@ -57,21 +76,30 @@ class Deferred:
 
     def begin(self, grads: dict[Node, Array], uses: dict[Node, int], finish: Finish) -> None:
         """A walk begins, with these gradients so far and uses that are left."""
-        self._grads, self._uses, self._finish = grads, uses, finish
+        self._walk = Walk(grads, uses, finish)
 
     def leave_out(self, node: Node, g: Array, needs: list[bool]) -> tuple[Vjp, list[bool]]:
         """Keep what the gradients of the node's parameters need; return the vjp and the needs for the others."""
-        vjp, parents = node._vjp, node._parents
+        vjp, parents, walk = node._vjp, node._parents, self._walk
         assert vjp is not None
-        if vjp.__name__ != SEPARABLE or sum(memory_of(parents[index]).is_parameter for index in node._saved) > 1:
-            return vjp, needs
         later = [
             need and parent.is_parameter and parent._vjp is None for need, parent in zip(needs, parents, strict=True)
         ]
+        now = [need and not late for need, late in zip(needs, later, strict=True)]
+        if vjp.__name__ == CHECKPOINTED:
+            late = {i: partial(walk.add, parents[i], g) for i, is_late in enumerate(later) if is_late}
+
+            def inner_walk(g: Array, _: Sequence[bool], vjp: Any = vjp) -> Sequence[Array]:
+                gradients: Sequence[Array] = vjp(g, needs, self, late)
+                self._walk = walk
+                return gradients
+
+            return inner_walk, now
+        if vjp.__name__ != SEPARABLE or sum(memory_of(parents[index]).is_parameter for index in node._saved) > 1:
+            return vjp, needs
         if True in later:
             saved = [parents[index] for index in node._saved]
-            self._kept.append(Kept(vjp, g, parents, saved, node._sequence, later))
-        now = [need and not late for need, late in zip(needs, later, strict=True)]
+            self._kept.append(Kept(vjp, g, parents, saved, node._sequence, later, walk))
         return (vjp if True in now else _nothing), now
 
     def run(self) -> None:
@@ -83,18 +111,15 @@ class Deferred:
         if self._is_done:
             raise RuntimeError("run: these gradients were computed already: call it once for each backward")
         self._is_done = True
-        count, add = counting.backward_arithmetic()
-        grads = self._grads
+        count = counting.backward_arithmetic()[0]
         while self._kept:
-            vjp, g, parents, saved, made_at, needs = self._kept.pop(0)
+            vjp, g, parents, saved, made_at, needs, walk = self._kept.pop(0)
             for tensor in saved:
                 if memory_of(tensor)._written > made_at:
                     refuse_overwritten(tensor)
             gradients = vjp(g, needs) if count is None else count(vjp, g, needs)
             for parameter, gradient in compress(zip(parents, gradients, strict=True), needs):
-                if parameter in grads:
-                    gradient = add(grads.pop(parameter), gradient)
-                receive(parameter, gradient, g, grads, self._uses, self._finish)
+                walk.add(parameter, g, gradient)
 
     @property
     def nbytes(self) -> int:

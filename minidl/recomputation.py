@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from itertools import compress
 from math import prod
 from typing import Any, TypeVar
@@ -17,10 +18,15 @@ from minidl.functional.one_type import autocast_dtype
 from minidl.grad_mode import enable_grad, is_grad_enabled, recomputing
 from minidl.kept_arrays import look_at_memory
 from minidl.kernels import Array, counting
-from minidl.tape import Node, clock, node_of, walk
+from minidl.tape import Node, Splitter, clock, node_of, walk
 from minidl.tensor import Tensor, record
 
 _T = TypeVar("_T")
+
+_NO_ARRAY = np.empty(0, np.float32)
+
+Late = Mapping[int, Callable[[Array], None]]
+"""By the number of a parent, what to do with its gradient, which is known after the vjp has returned."""
 
 
 @explains_options
@@ -38,7 +44,7 @@ def checkpoint(function: Callable[..., _T], *inputs: Any) -> _T:
     their terms may be added in another order. The second call draws the random numbers of the first, uses its
     `amp.autocast` type, and does not update batch norm's running statistics. A parameter's hook is called once, when
     its gradient is final. Where no gradient is needed, as within `no_grad`, this is a plain call.
-    `backward(..., defer=True)` defers nothing inside the function.
+    `backward(..., defer=True)` defers inside the function, too.
 
     Raises
         TypeError     an output is not a tensor
@@ -58,24 +64,22 @@ def checkpoint(function: Callable[..., _T], *inputs: Any) -> _T:
     if not is_grad_enabled():
         return function(*inputs)
     call = Recomputation(function, inputs)
-    began = clock()
-    arguments, leaves = call.arguments()
-    result = function(*arguments)
-    outputs = [output for output in tensors_in(result) if output.requires_grad]
+    result, outputs, sources, leaves = call.once()
     if not outputs:
         return result
-    sources = sources_of(outputs, set(leaves.values()), began)
     original: dict[Node, Tensor] = {leaf: tensor for tensor, leaf in leaves.items()}
-    was_passed = [source in original for source in sources]  # False: read from elsewhere, such as a parameter
-    parents = tuple(original[source] if source in original else _at(source) for source in sources)
+    parents = tuple(original[source] if source in original else without_values(source) for source in sources)
     shapes = [output.shape for output in outputs]
 
-    def vjp(g: Array, needs: Sequence[bool]) -> Sequence[Array | None]:
-        return call.gradients(divided(g, shapes), parents, was_passed, needs)
+    def checkpointed_vjp(
+        g: Array, needs: Sequence[bool], deferred: Splitter | None = None, late: Late | None = None
+    ) -> Sequence[Array | None]:
+        return call.gradients(divided(g, shapes), parents, needs, deferred, late or {})
 
     # All parents count as read, since the second call reads them: backward refuses if one was overwritten meanwhile
     saved = tuple(range(len(parents)))
-    joint = record(joined([output._data for output in outputs]), parents, vjp, saved, view_of=outputs[0])  # a copy
+    arrays = [output._data for output in outputs]
+    joint = record(joined(arrays), parents, checkpointed_vjp, saved, view_of=outputs[0])  # a copy
     made = iter([joint] if len(outputs) == 1 else _slices(joint, outputs))
     replaced: _T = with_tensors(result, lambda output: next(made) if output.requires_grad else output)
     return replaced
@@ -84,58 +88,66 @@ def checkpoint(function: Callable[..., _T], *inputs: Any) -> _T:
 class Recomputation:
     """A call that can be repeated with the random numbers, autocast type and weight of the loss of the first time.
 
-    Create it before the first call. It is used by `checkpoint`, and directly by pipeline stages, whose graphs end at
-    their inputs and outputs.
+    Create it before the first call.
     """
 
     def __init__(self, function: Callable[..., Any], inputs: Sequence[Any]) -> None:
         self._function, self._inputs = function, inputs
         self._random, self._autocast, self._weight = random.snapshot(), autocast_dtype.get(), loss_weight.get()
 
-    def arguments(self) -> tuple[list[Any], dict[Tensor, Tensor]]:
-        """Return the inputs with each tensor replaced by a leaf, where the call's graph ends; and these leaves."""
-        leaves: dict[Tensor, Tensor] = {}
+    def once(self) -> tuple[Any, list[Tensor], list[Node], dict[Tensor, Tensor]]:
+        """Call the function with leaves in place of the input tensors, where the call's graph ends.
+
+        Returns the result; its tensors that require a gradient; where their graph ends; and each input's leaf.
+        """
+        began, leaves = clock(), dict[Tensor, Tensor]()
 
         def leaf_of(tensor: Tensor) -> Tensor:
             return leaves.setdefault(tensor, Tensor(tensor._data, requires_grad=tensor.requires_grad))
 
-        return [with_tensors(value, leaf_of) for value in self._inputs], leaves
+        result = self._function(*(with_tensors(value, leaf_of) for value in self._inputs))
+        outputs = [output for output in tensors_in(result) if output.requires_grad]
+        return result, outputs, sources_of(outputs, set(leaves.values()), began), leaves
 
-    def again(self) -> tuple[list[Tensor], dict[Tensor, Tensor]]:
-        """Call the function again: its outputs that require a gradient, and the leaves in place of the inputs."""
+    def again(self) -> tuple[list[Tensor], list[Node]]:
+        """Repeat the call: its outputs that require a gradient, and where their graph ends."""
         with self._as_before(), enable_grad():
-            arguments, leaves = self.arguments()
-            outputs = [output for output in tensors_in(self._function(*arguments)) if output.requires_grad]
+            _, outputs, sources, _ = self.once()
             look_at_memory("recomputed", outputs)
-            return outputs, leaves
+            return outputs, sources
 
     def gradients(
-        self, seeds: list[Array], parents: Sequence[Tensor], was_passed: Sequence[bool], needs: Sequence[bool]
+        self,
+        seeds: list[Array],
+        parents: Sequence[Tensor],
+        needs: Sequence[bool],
+        deferred: Splitter | None,
+        late: Late,
     ) -> list[Array | None]:
-        """Call the function again; the gradients of the parents that need one, None for the others.
+        """Repeat the call; the gradients of the parents that need one, None for the others.
 
-        was_passed: for each parent, whether it is an input. A parent that the function reads from elsewhere may be the
-        same tensor as an input, or computed from one; it gets the gradient of that use only.
+        parents, where the first call's graph ended, and the ends of the second one's graph are in the same order.
+        deferred, late: leave out what `deferred` does; call `late` with the final gradients of these parents.
         """
-        outputs, leaves = self.again()
+        outputs, sources = self.again()
         if [output.shape for output in outputs] != [seed.shape for seed in seeds]:
             raise RuntimeError(
                 f"checkpoint: in backward the function returned tensors of shapes {[o.shape for o in outputs]}, in the "
                 f"forward pass {[seed.shape for seed in seeds]}: it must compute the same both times"
             )
-        inside = [leaves[parent] if passed else parent for parent, passed in zip(parents, was_passed, strict=True)]
-        wanted = list(compress(inside, needs))
-        found: dict[Node, Array] = {}
-        walk(outputs, seeds, wanted, False, found.__setitem__, ends_at_inputs=True)
-        if len(found) < len(wanted):
+        if len(sources) != len(parents):
             raise RuntimeError(
-                f"checkpoint: in backward the function used {len(found)} of the {len(wanted)} tensors that it used in "
-                "the forward pass: it must compute the same both times"
+                f"checkpoint: in backward the function used {len(sources)} tensors that require a gradient, in the "
+                f"forward pass {len(parents)}: it must compute the same both times"
             )
+        found: dict[Node, Array] = {}
+        finish = {source: late.get(i, partial(found.__setitem__, source)) for i, source in enumerate(sources)}
+        wanted = list(compress(sources, needs))
+        walk(outputs, seeds, wanted, False, lambda tensor, g: finish[tensor](g), deferred, ends_at_inputs=True)
         counter = counting.active.get()
         if counter is not None:
             counter.within_kernels = True  # all is counted
-        return [found[tensor] if need else None for tensor, need in zip(inside, needs, strict=True)]
+        return [found.get(source) for source in sources]
 
     @contextmanager
     def _as_before(self) -> Iterator[None]:
@@ -177,11 +189,11 @@ def sources_of(outputs: Sequence[Tensor], leaves: set[Tensor], began: int) -> li
     return sources
 
 
-def _at(place: Node) -> Tensor:
-    """Return a leaf itself; for a recorded node, a tensor without values that stands for the node's own tensor."""
+def without_values(place: Node, array: Array = _NO_ARRAY) -> Tensor:
+    """Return a leaf itself; for a recorded node, a tensor with another array that stands for the node's own tensor."""
     if isinstance(place, Tensor):
         return place
-    tensor = record(np.empty(0, np.float32), (), None)
+    tensor = record(array, (), None)
     tensor._node, tensor._requires_grad = place, True
     return tensor
 

@@ -19,12 +19,17 @@ def images(channels: int, size: int) -> np.ndarray:
     return rng.normal(size=(2, channels, size, size))
 
 
+def gpt() -> nn.Module:
+    return nn.models.GPT(vocab_size=7, block_size=5, n_layer=2, n_head=2, n_embd=8)
+
+
 TOKENS = rng.integers(0, 7, (2, 5))
 MODELS: dict[str, tuple[Callable[[], nn.Module], np.ndarray]] = {
     "MLP": (lambda: nn.models.MLP(6, 5, 4, 3), rng.normal(size=(4, 6))),
     "LeNet": (lambda: nn.models.LeNet(), images(1, 28)),
     "ResNet": (lambda: nn.models.ResNet(8), images(3, 8)),
-    "GPT": (lambda: nn.models.GPT(vocab_size=7, block_size=5, n_layer=2, n_head=2, n_embd=8), TOKENS),
+    "GPT": (gpt, TOKENS),
+    "GPT, checkpointed": (lambda: nn.checkpointing(gpt(), 3), TOKENS),  # a tie of the first segment and the last
     "norms": (lambda: nn.Sequential(nn.Linear(3, 4), nn.LayerNorm(4), nn.Linear(4, 2)), rng.normal(size=(3, 5, 3))),
 }
 

@@ -243,8 +243,8 @@ table(["GPipe", "units", "times as long", "the same, of our model", "inputs kept
       "K = 4, M = 8; simulated; kept: micro-batches, at most, formula")  # fmt: skip
 
 # %% [markdown]
-# The bubble's share stays. (`recompute=True` of `parallel.Pipeline` goes with every schedule.) The next schedule saves
-# memory in another way.
+# The bubble's share stays. (`recompute=True` of `parallel.Pipeline` goes with every schedule. It keeps the input of
+# every layer, and computes one layer at a time again.) The next schedule saves memory in another way.
 #
 # ## 1F1B
 #

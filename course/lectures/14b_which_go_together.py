@@ -498,8 +498,8 @@ def parts(dp, pp, tp, order=NAMES, samples=8, uplink=UPLINK):
     """The seconds of a step, by what they are for."""
     sizes, count = {"dp": dp, "pp": pp, "tp": tp}, BATCH // dp // samples
     block = 24 * WIDTH**2 + 4 * POSITIONS * WIDTH  # operations of forward for each position
-    unit = 4 * samples * POSITIONS / tp / SPEED  # forward, once more, and backward, which takes twice as long
-    compute, head, busy = unit * block * LAYERS / pp, unit * 2 * WIDTH * WORDS, 1.0
+    once = samples * POSITIONS / tp / SPEED  # forward; backward takes twice as long, and blocks go forward once more
+    compute, head, busy = 4 * once * block * LAYERS / pp, 3 * once * 2 * WIDTH * WORDS, 1.0
 
     def ring(nbytes, axis, busy=1.0):
         return 2 * (sizes[axis] - 1) * (START + nbytes / sizes[axis] / rate(axis, sizes, order, busy, uplink))

@@ -136,9 +136,8 @@ def _table(model: PlannedModel, machine: Machine, best: list[Planned]) -> Table:
     result = results_table(
         "Fastest plans: formula",
         f"=: within {TIE:.0%} of the first, a tie; tp 4s: with sequence=True; size: samples of a micro-batch; "
-        "1f1b x 3: interleaved, 3 chunks a stage; again: recompute=, full: block by block, where minidl train "
-        "recomputes a whole chunk, which holds more; MFU: the model's own operations, of the peak; idle: in the "
-        "bubble, waiting for other stages",
+        "1f1b x 3: interleaved, 3 chunks a stage; again: recompute=; MFU: the model's own operations, of the peak; "
+        "idle: in the bubble, waiting for other stages",
     )
     rows = []
     for number, each in enumerate(best, 1):

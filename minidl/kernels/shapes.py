@@ -124,6 +124,10 @@ def where(condition: Any, x: Any, y: Any) -> Hollow:
     return empty(np.broadcast_shapes(*map(np.shape, (condition, x, y))), _result_type(np.maximum, kinds))
 
 
+def broadcast_to(x: Any, shape: Shape) -> Any:
+    return np.broadcast_to(x, shape, subok=True)
+
+
 def pad(x: Any, widths: Sequence[tuple[int, int]]) -> Hollow:
     return empty([size + sum(width) for size, width in zip(x.shape, widths, strict=True)], x.dtype)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
@@ -12,7 +12,7 @@ from minidl.kept_arrays import kept_bytes
 from minidl.nn.module import Module
 from minidl.nn.segments import Segment, StageCost, check_segments, equal
 from minidl.nn.segments import every as every_k
-from minidl.nn.stages import run_stages
+from minidl.nn.stages import Stage, run_stages
 from minidl.recomputation import checkpoint, tensors_in, unchanged, with_tensors
 from minidl.tensor import Tensor
 
@@ -30,10 +30,10 @@ def checkpointing(model: _M, segments: int | str | Sequence[Segment] | None = No
                   v, whose t x t matrices are then not kept
         every     stages per segment, instead of `segments`
 
-    Losses, gradients, running statistics and dropout masks stay the same to the bit; where three or more segments share
-    a parameter, its gradient may differ by rounding. The names of the parameters, `state_dict()` and `stages()` stay,
-    so a saved state loads with and without checkpointing. Within `no_grad` nothing is recomputed. A second call
-    replaces the segments, and what was selected.
+    Losses, gradients, running statistics and dropout masks stay the same to the bit; where segments share a parameter
+    that one of them uses more than once, its gradient may differ by rounding. The names of the parameters,
+    `state_dict()` and `stages()` stay, so a saved state loads with and without checkpointing. Within `no_grad` nothing
+    is recomputed. A second call replaces the segments, and what was selected.
 
     Segments change only calling the whole model. `parallel.Pipeline` calls its stages, and refuses a model with
     segments: give `recompute=True` there instead. "selective" changes the attention layers, and so goes with every
@@ -125,10 +125,31 @@ class CheckpointedForward:
                 f"the model has {len(stages)} stages, but had {self.segments[-1].end} when its segments were chosen: "
                 "call nn.checkpointing again"
             )
-        for segment in self.segments:
-            function = partial(run_stages, stages[segment.start : segment.end], first=segment.start)
-            x = checkpoint(function, x) if segment.recomputed else function(x)
-        return x
+        return run_segments(stages, self.segments, x)
+
+
+def run_segments(
+    stages: Sequence[Stage],
+    segments: Sequence[Segment],
+    x: Any,
+    first: int = 0,
+    end: Callable[[Any], Any] | None = None,
+) -> Any:
+    """Apply stages one after another, as `run_stages` does; backward recomputes segments of them, each by itself.
+
+    Parameters
+        first  number of the first stage in the model
+        end    computes what is returned from the output, such as the loss, within the last segment; None: the output
+    """
+    for start, stop, recomputed in segments:
+        function = partial(_run_segment, stages[start:stop], first + start, end if stop == len(stages) else None)
+        x = checkpoint(function, x) if recomputed else function(x)
+    return x
+
+
+def _run_segment(stages: Sequence[Stage], first: int, end: Callable[[Any], Any] | None, x: Any) -> Any:
+    output = run_stages(stages, x, first)
+    return output if end is None else end(output)
 
 
 def bypasses_checkpointing(model: Module) -> bool:

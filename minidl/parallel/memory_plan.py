@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from minidl.nn import Module, Stage
+from minidl.nn.segments import Segment
 from minidl.parallel.mean_loss import Loss
 
 
@@ -42,7 +43,7 @@ class MemoryPlan:
         schedule       the order of a pipeline's actions; None: one rank has all stages
         chunks         with a schedule, the stages of the model in each chunk
         loss           computes the mean loss from this rank's outputs; None: the job's does
-        recomputes     whether backward begins with another forward pass of the chunk
+        segments       with a schedule, of each chunk's stages: what backward recomputes at a time, or keeps
         shard          what the replicas share out, as in `ParallelPlan`; 0: nothing
         groups         for each stage of the pipeline, the groups of parameters that they share out; (): none
         overlaps       whether messages travel while the rank computes
@@ -54,7 +55,7 @@ class MemoryPlan:
     schedule: Order | None = None
     chunks: Sequence[Sequence[Stage]] = ()
     loss: Loss | None = None
-    recomputes: bool = False
+    segments: Sequence[Sequence[Segment]] = ()
     shard: int = 0
     groups: Sequence[Sequence[Any]] = ()
     overlaps: bool = True

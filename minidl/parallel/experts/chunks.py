@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,8 @@ from minidl.grad_mode import is_grad_enabled
 from minidl.kernels import Array
 from minidl.nn import Stage
 from minidl.parallel.experts.layer import ExpertParallel
-from minidl.parallel.pipeline.chunks import Chunks, Link
+from minidl.parallel.pipeline.chunks import Chunks, End, Link, Segments
+from minidl.recomputation import checkpoint
 from minidl.tensor import Tensor, backward
 
 
@@ -20,27 +22,22 @@ class ExpertChunks(Chunks):
     """Computes chunks as `Chunks` does; without samples, it calls the mixtures alone, with no tokens.
 
     A rank along "ep" whose share of a micro-batch is empty computes the tokens that the others send to its experts.
-
-    recompute: whether backward is preceded by a forward of its own; what an earlier one made is then not kept
     """
 
-    def __init__(self, stages: Mapping[int, Sequence[Stage]], starts: Sequence[int], recompute: bool) -> None:
-        super().__init__(stages, starts)
-        self._recompute = recompute
-        self._mixtures = {
-            chunk: [layer for unit in units for module in unit.modules for layer in _mixtures(module)]
-            for chunk, units in stages.items()
-        }
-        self._without_tokens: dict[int, deque[list[Tensor]]] = {chunk: deque() for chunk in stages}  # their outputs
+    def __init__(self, stages: Mapping[int, Sequence[Stage]], starts: Sequence[int], segments: Segments) -> None:
+        super().__init__(stages, starts, segments)
+        self._without_tokens: dict[int, deque[list[list[Tensor]]]] = {chunk: deque() for chunk in stages}  # outputs
 
-    def forward(self, chunk: int, x: Any, links: list[Link] | None = None) -> Any:
+    def forward(self, chunk: int, x: Any, links: list[Link] | None = None, end: End | None = None) -> Any:
         if x is not None:
-            return super().forward(chunk, x, links)
-        if self._recompute:
-            self._without_tokens[chunk].clear()
-        outputs = [layer(_no_tokens(layer)) for layer in self._mixtures[chunk]]
+            return super().forward(chunk, x, links, end)
+        of_segments = []
+        for start, stop, recomputed in self._segments[chunk]:
+            if mixtures := [layer for unit in self._stages[chunk][start:stop] for layer in _mixtures(unit)]:
+                run = partial(_without_tokens, mixtures)
+                of_segments.append(checkpoint(run) if recomputed else run())
         if is_grad_enabled():
-            self._without_tokens[chunk].append(outputs)
+            self._without_tokens[chunk].append(of_segments)
         return None
 
     def backward(
@@ -48,15 +45,16 @@ class ExpertChunks(Chunks):
     ) -> tuple[list[Array | None], Callable[[], None] | None]:
         if links:
             return super().backward(chunk, links, gradients, defer)
-        for output in reversed(self._without_tokens[chunk].popleft()):
-            backward([output], [np.zeros_like(output.numpy())])
+        for outputs in reversed(self._without_tokens[chunk].popleft()):
+            backward(outputs, [np.zeros_like(output.numpy()) for output in outputs])
         return [], None
 
 
-def _mixtures(module: Any) -> list[ExpertParallel]:
-    return [layer for layer in module.modules() if isinstance(layer, ExpertParallel)]
+def _mixtures(unit: Stage) -> list[ExpertParallel]:
+    return [layer for module in unit.modules for layer in module.modules() if isinstance(layer, ExpertParallel)]
 
 
-def _no_tokens(layer: ExpertParallel) -> Tensor:
-    weight = layer.gate.weight
-    return Tensor(np.zeros((0, weight.shape[1]), weight.dtype), requires_grad=True)
+def _without_tokens(mixtures: Sequence[ExpertParallel]) -> list[Tensor]:
+    weights = [layer.gate.weight for layer in mixtures]
+    none = [Tensor(np.zeros((0, each.shape[1]), each.dtype), requires_grad=True) for each in weights]
+    return [layer(x) for layer, x in zip(mixtures, none, strict=True)]

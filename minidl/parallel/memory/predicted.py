@@ -119,7 +119,8 @@ def _ranks(plan: MemoryPlan, job: Job, data: Dataset, replicas: int) -> Iterator
     actions = [list(made.actions(stage)) for stage in range(made.stages)]
     defer = any(action.kind == "I" for action in actions[0])
     last = len(plan.chunks) - 1
-    chunks = [steps.chunk(plan.model, stages, i == last, by_unit) for i, stages in enumerate(plan.chunks)]
+    each = enumerate(zip(plan.chunks, plan.segments, strict=True))
+    chunks = [steps.chunk(plan.model, stages, segments, i == last, by_unit) for i, (stages, segments) in each]
     chunks = chunks or [steps.whole(plan.model, by_unit)]
     places = [made.place(chunk) for chunk in range(len(chunks))]
     samples = _samples(job, replicas, made.micro_batches)
@@ -209,7 +210,7 @@ class _Rank:
         self._steps, self._kept, self._samples = steps, kept, samples
         self._actions = [action for action in actions if action.kind != "U" and samples[action.micro_batch]]
         self._last = {action.chunk: action for action in self._actions if action.kind in "BW"}
-        self._recomputes, self._sharing, self._overlaps = plan.recomputes, plan.shard, plan.overlaps
+        self._sharing, self._overlaps = plan.shard, plan.overlaps
         self._last_use: dict[Any, int] = {}
         first: dict[Any, tuple[int, int]] = {}  # the chunk and step that a tensor belongs to
         for chunk, of_chunk in steps.items():
@@ -281,7 +282,8 @@ class _Rank:
             state = action.kind, chunk, size, is_last, following, *counted, *rest, *gradients
             if state not in seen and action.kind == "F":
                 for i in range(len(kept.steps)) if self._sharing == 3 else [len(kept.steps) - 1]:
-                    now = [*others, (chunk, kept.steps[: i + 1])]
+                    output = kept.outputs.get(i, 0) if i in kept.again else 0
+                    now = [*others, (chunk, kept.steps[: i + 1]), (chunk, [0] * i + [output])]
                     yield _Moment("forward", now, [*gradients.items()], rest + self._gathered(chunk, i, +1, after))
             before = gradients.get(chunk)
             if state not in seen and action.kind in "BI":
@@ -295,12 +297,13 @@ class _Rank:
                 more += self._gathered(chunk, 0, -1, after)
                 end = next(iter(kept.outputs.values()), 0) if left.nbytes else 0  # I has the output, and its gradient
                 messages = Part(MESSAGES, "buffers", end + (kept.input if left.nbytes else 0))
+                output = 0 if kept.is_released else end
                 yield _Moment(
-                    "backward", [*others, (chunk, [end])], [*gradients.items(), *new], [*rest, *more, left, messages]
+                    "backward", [*others, (chunk, [output])], [*gradients.items(), *new], [*rest, *more, left, messages]
                 )
             seen.add(state)
             if action.kind == "F":
-                alive[key] = [(chunk, [kept.input])] if self._recomputes else [received, (chunk, kept.steps)]
+                alive[key] = [received, (chunk, kept.steps)]
             elif action.kind == "I":
                 deferred[key] = kept.deferred
             else:
@@ -367,14 +370,15 @@ class _Rank:
             buffers = self._gathered(chunk, min(i, last + 1), -1, after)
             end = next((end for end in kept.outputs if end >= min(i, last)), None)
             if end is not None:  # backward holds the output of a graph, and the gradient of that
-                now.append((chunk, [kept.outputs[end] * (i <= end)]))
+                is_there = (i <= end or end in kept.again) and not (end == last and kept.is_released)
+                now.append((chunk, [kept.outputs[end] * is_there]))
                 buffers.append(Part(MESSAGES, "buffers", kept.outputs[end]))
-            if i == 0 or (i <= last and i - 1 in kept.outputs):  # ... and the gradient of its input
-                buffers.append(Part(MESSAGES, "buffers", kept.outputs.get(i - 1, kept.input)))
             if i in kept.again:
-                again = [*now, (chunk, [0] * i + [kept.again[i]])]
+                again = [*now, (chunk, [0] * i + [kept.steps[i] + kept.again[i]])]
                 earlier = self._earlier(chunk, i + 1) if adds else []
                 yield again, self._computed(chunk, i + 1, before, is_last, is_between=True), buffers + earlier
+            if i == 0 or (i <= last and i - 1 in kept.outputs):  # ... and the gradient of its input
+                buffers.append(Part(MESSAGES, "buffers", kept.outputs.get(i - 1, kept.input)))
             yield now, self._computed(chunk, i, before, is_last), buffers + (self._earlier(chunk, i) if adds else [])
 
     def _earlier(self, chunk: int, step: int | None = None) -> list[Part]:

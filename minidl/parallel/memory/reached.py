@@ -95,7 +95,7 @@ def _inside(value: Any) -> Iterable[Any]:
     if isinstance(value, Pending):  # its other attributes lead to the engine
         return [getattr(value, name, None) for name in ("payload", "work")]
     if isinstance(value, Deferred):  # not the sums that its backward has begun, which no other backward shows either
-        return value._kept
+        return [kept[:-1] for kept in value._kept]
     if isinstance(value, deque):
         return value
     return [*referred_to(value), *getattr(value, "__dict__", {}).values()]

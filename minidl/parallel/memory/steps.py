@@ -14,15 +14,15 @@ from minidl.data import Dataset
 from minidl.data.pairs import minibatch
 from minidl.kept_arrays import KeptArrays
 from minidl.kernels import Array, owner, shapes
-from minidl.nn import Module, Stage, run_stages
-from minidl.nn.checkpointing import CheckpointedForward, check_stages
+from minidl.nn import Module, Stage
+from minidl.nn.checkpointing import CheckpointedForward, check_stages, run_segments
 from minidl.nn.counts import nodes_of, without_contents
+from minidl.nn.segments import Segment
 from minidl.parallel.job import Job
 from minidl.parallel.mean_loss import Loss, mean_loss
 from minidl.parallel.pipeline.costs import name_of, names_in
 from minidl.parallel.pipeline.handover import separate, tensors_of
 from minidl.parallel.sharded.units import units_of
-from minidl.recomputation import checkpoint
 from minidl.tensor import backward
 
 
@@ -34,13 +34,15 @@ class Step(NamedTuple):
     stages   of the model
     is_end   whether the graph ends here: the next step begins with leaves
     again    computes the output in backward, if that is to be done; None: the graph is kept
+    has_loss whether both compute the loss, too, which is then their argument `end`
     """
 
     name: str
-    run: Callable[[Any], Any]
+    run: Callable[..., Any]
     stages: Sequence[Stage]
     is_end: bool
-    again: Callable[[Any], Any] | None = None
+    again: Callable[..., Any] | None = None
+    has_loss: bool = False
 
     def tensors(self) -> list[Any]:
         """Its parameters and buffers, each once."""
@@ -48,7 +50,7 @@ class Step(NamedTuple):
 
     def kind(self) -> Any:
         """As `Stage.kind`."""
-        return [stage.kind() for stage in self.stages], self.is_end, self.again is None
+        return [stage.kind() for stage in self.stages], self.is_end, self.again is None, self.has_loss
 
 
 class Kept(NamedTuple):
@@ -73,6 +75,12 @@ class Kept(NamedTuple):
     samples: int
     inputs: list[int]
 
+    @property
+    def is_released(self) -> bool:
+        """Whether the output is released once it is passed on, since backward computes it again."""
+        last = len(self.steps) - 2  # after it comes the loss
+        return last in self.outputs and last in self.again
+
 
 def whole(model: Module, is_unit_by_unit: bool) -> list[Step]:
     """The steps of a model that one rank computes; unit by unit: as in stage 3 of Sharded."""
@@ -85,23 +93,30 @@ def whole(model: Module, is_unit_by_unit: bool) -> list[Step]:
     if isinstance(forward, CheckpointedForward):
         last = len(stages) if is_unit_by_unit else 0
         return [_segment(model, stages[a:b], a, again, b < last) for a, b, again in forward.segments]
-    return chunk(model, stages, True, is_unit_by_unit)
+    return chunk(model, stages, [], True, is_unit_by_unit)
 
 
 def _segment(model: Module, stages: Sequence[Stage], first: int, recomputed: bool, is_end: bool) -> Step:
     names = names_in(model)
     ends = dict.fromkeys(name_of(each, names) for each in (stages[0], stages[-1]))
-    run = partial(run_stages, stages, first=first)
-    again = run if recomputed else None
-    return Step(" to ".join(ends), partial(checkpoint, run) if recomputed else run, stages, is_end, again)
+    run, again = (partial(run_segments, stages, [Segment(0, len(stages), each)], first=first) for each in (True, False))
+    return Step(" to ".join(ends), run if recomputed else again, stages, is_end, again if recomputed else None)
 
 
-def chunk(model: Module, stages: Sequence[Stage], is_last: bool, is_unit_by_unit: bool) -> list[Step]:
+def chunk(
+    model: Module, stages: Sequence[Stage], segments: Sequence[Segment], is_last: bool, is_unit_by_unit: bool
+) -> list[Step]:
     """The steps of a chunk of a pipeline, whose graph ends with it, or with the loss; and with each unit."""
     ends = {unit.first - 1 for unit in units_of(stages)} if is_unit_by_unit else set()
     ends |= set() if is_last else {len(stages) - 1}
-    names = names_in(model)
-    return [Step(name_of(each, names), each, [each], i in ends) for i, each in enumerate(stages)]
+    names, found = names_in(model), []
+    for a, b, again in segments or [Segment(0, len(stages), recomputed=False)]:
+        if again:
+            segment = _segment(model, stages[a:b], a, True, b - 1 in ends)
+            found.append(segment._replace(has_loss=is_last and b == len(stages)))
+        else:
+            found += [Step(name_of(stages[i], names), stages[i], [stages[i]], i in ends) for i in range(a, b)]
+    return found
 
 
 def kept(
@@ -127,6 +142,10 @@ def kept(
     left_out = [x, y, *(tensor for steps in chunks for step in steps for tensor in step.tensors())]
     all_arrays, of_sample = KeptArrays(left_out[2:]), {id(owner(each)): each.nbytes for each in (x, y)}
     arrays, found, of_batch = KeptArrays(left_out), [], 0
+
+    def loss(output: Any) -> Any:
+        return mean_loss(job.loss, output, y, of_shard) * 1.0  # the share of the minibatch
+
     for number, steps in enumerate(chunks):
         inputs = tensors_of(x) if number else []
         if number and places[number] != places[number - 1]:
@@ -146,21 +165,21 @@ def kept(
                 for nbytes in (outputs, again):
                     nbytes.update({i: nbytes[i - 1]} if i - 1 in nbytes else {})
                 continue
+            end = {"end": loss} if step.has_loss else {}
             if step.again is not None:
-                again[i] = _size(KeptArrays([x, *left_out]).new(_tensors(step.again(x))))
-            output = x = step.run(x)
-            if step.again is not None and step is chunks[-1][-1] and not outputs:  # the model's output twice
-                again[i] += _size([each.data for each in _tensors(x)])
+                begin = separate(x)[0] if i or number else x  # the graph before it counts elsewhere
+                again[i] = _size(KeptArrays([*_tensors(x), *left_out]).new(_tensors(step.again(begin, **end))))
+            output = x = step.run(x, **end)
             if step.is_end:
                 x, leaves = separate(output)
                 outputs[i] = _size([each.data for each in leaves])
-            graph = tensors_of(output) if step.is_end else nodes_of(output)
+            graph = tensors_of(output) if step.is_end and step.again is None else nodes_of(output)
             of_steps.append(_size(arrays.new(graph)))
             of_batch += sum(of_sample.get(id(each), 0) for each in all_arrays.new(graph))
             deferred += _deferred(output) if defer and step.is_end else 0
         inputs_of.append(_size([each.data for each in _tensors(output)]))
         if number == len(chunks) - 1:
-            output = mean_loss(job.loss, output, y, of_shard) * 1.0  # the share of the minibatch
+            output = output if steps[-1].has_loss else loss(output)
             of_steps.append(_size(arrays.new(nodes_of(output))))
             of_batch += sum(of_sample.get(id(each), 0) for each in all_arrays.new(nodes_of(output)))
             deferred += _deferred(output) if defer else 0

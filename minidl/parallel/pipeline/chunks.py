@@ -8,12 +8,19 @@ from typing import Any, NamedTuple, Protocol
 
 from minidl.kept_arrays import look_at_memory
 from minidl.kernels import Array
-from minidl.nn import Stage, run_stages
+from minidl.nn import Stage
+from minidl.nn.checkpointing import run_segments
+from minidl.nn.segments import Segment
 from minidl.parallel.pipeline.handover import tensors_of
 from minidl.tensor import Tensor, backward
 
 Pass = tuple[int, bool]
 """A chunk, and whether it is its backward pass."""
+
+Segments = Callable[[int, Sequence[Stage]], Sequence[Segment]]
+
+End = Callable[[Any], Any]
+"""Computes from the output of the last chunk what backward begins with."""
 
 
 class Link(NamedTuple):
@@ -50,8 +57,11 @@ class Computing(Protocol):
     def visiting(self, passes: Sequence[Pass]) -> AbstractContextManager[None]:
         """Within the block, `forward` and `backward` are called for these chunks, in this order."""
 
-    def forward(self, chunk: int, x: Any, links: list[Link] | None = None) -> Any:
-        """Return the chunk's output and append what its backward needs to `links`; x is None without samples."""
+    def forward(self, chunk: int, x: Any, links: list[Link] | None = None, end: End | None = None) -> Any:
+        """Return the chunk's output and append what its backward needs to `links`; x is None without samples.
+
+        end: computes what is returned from the output, such as the loss; None: the output is returned.
+        """
 
     def backward(
         self, chunk: int, links: list[Link], gradients: Sequence[Array | None] | None, defer: bool = False
@@ -63,20 +73,22 @@ class Chunks:
     """Computes each chunk as one graph, on a rank that always has the weights.
 
     Parameters
-        stages  the stages of the model in each chunk of this rank
-        starts  number of the first stage of each chunk in the model
+        stages    the stages of the model in each chunk of this rank
+        starts    number of the first stage of each chunk in the model
+        segments  called with a chunk and its stages: the segments of these, of which backward recomputes some
     """
 
-    def __init__(self, stages: Mapping[int, Sequence[Stage]], starts: Sequence[int]) -> None:
+    def __init__(self, stages: Mapping[int, Sequence[Stage]], starts: Sequence[int], segments: Segments) -> None:
         self._stages, self._starts = stages, starts
+        self._segments = {chunk: segments(chunk, own) for chunk, own in stages.items()}
 
     def visiting(self, passes: Sequence[Pass]) -> AbstractContextManager[None]:
         return nullcontext()
 
-    def forward(self, chunk: int, x: Any, links: list[Link] | None = None) -> Any:
+    def forward(self, chunk: int, x: Any, links: list[Link] | None = None, end: End | None = None) -> Any:
         if x is None:
             return None
-        output = run_stages(self._stages[chunk], x, self._starts[chunk])
+        output = run_segments(self._stages[chunk], self._segments[chunk], x, self._starts[chunk], end)
         if links is not None:
             links.append(Link.of(x, output))
         return output

@@ -9,6 +9,8 @@ from minidl import kernels
 from minidl.cluster.comm import Communicator
 from minidl.cluster.work import Work
 from minidl.kernels import Array
+from minidl.recomputation import without_values
+from minidl.tape import node_of
 from minidl.tensor import Tensor
 
 
@@ -39,6 +41,17 @@ def tensors_of(value: Any) -> list[Tensor]:
 def separate(value: Any) -> tuple[Any, list[Tensor]]:
     """The same values as leaves with gradients of their own, without the graph behind them; and these tensors."""
     return leaves(format_of(value), [tensor.data for tensor in tensors_of(value)])
+
+
+def passed_on(value: Any) -> tuple[Tensor, ...]:
+    """What backward needs of a value that was passed on: places in its graph, with arrays that take no memory."""
+    graph = [tensor for tensor in tensors_of(value) if tensor.requires_grad]
+    return tuple(without_values(node_of(tensor), _without_memory(tensor.data)) for tensor in graph)
+
+
+def _without_memory(array: Array) -> Array:
+    module = kernels.array_module(array)
+    return module.broadcast_to(module.zeros((), array.dtype), array.shape)
 
 
 def leaves(format: Format, arrays: Sequence[Array]) -> tuple[Any, list[Tensor]]:

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import pairwise
 from math import ceil
 from typing import Any, ClassVar, Literal, Self
 
@@ -19,6 +20,7 @@ from minidl.nn import Module, Parameter, Stage, building
 from minidl.nn.checkpointing import bypasses_checkpointing, check_attention, checkpointing
 from minidl.nn.normalization import BatchNorm
 from minidl.nn.parameter import ModelTensor
+from minidl.nn.segments import Segment
 from minidl.nn.stages import shared_modules
 from minidl.parallel.gradients.buckets import GradientBuckets
 from minidl.parallel.job import Job
@@ -64,9 +66,10 @@ class Pipeline(Strategy):
         weight_versions   with "pipedream", what a stage computes with: "stashing", forward and backward of a minibatch
                           with the weights of its forward; "vertical_sync", with those that stage 0 had at its forward;
                           "latest", backward with weights that others have updated since, and so no gradient
-        recompute         "full" or True  keep only the input of each micro-batch, and run its chunk again before
-                                          backward: a stage has the activations of one micro-batch at a time, for a
-                                          forward pass more
+        recompute         "full" or True  keep only the inputs of the units of `model.stages()`, such as blocks;
+                                          backward recomputes one unit at a time, as `nn.checkpointing(model, every=1)`
+                                          does, for a forward pass more. The last unit keeps its activations, with the
+                                          loss, where its backward follows at once, as in 1F1B
                           "selective"     recompute only the core of each attention, as `nn.checkpointing` does
         algorithm         all-reduce of the gradients over replicas, as in `comm.all_reduce`
         bucket_mb         size of a bucket of gradients in megabytes (1e6 bytes), as in `Synchronous`
@@ -74,9 +77,10 @@ class Pipeline(Strategy):
                           there is a network to hide, as in `Synchronous`
 
     Equal to `Serial(shards=replicas, micro_batches=micro_batches)` up to rounding, dropout and batch norm included,
-    but for "pipedream", which updates at the end of each backward. recompute changes no bit of a run. What a model's
-    own code draws, as by `F.dropout`, is equal too if its forward is `nn.run_stages(self.stages(), x)` or Sequential's;
-    with another forward each stage draws numbers of its own.
+    but for "pipedream", which updates at the end of each backward. recompute changes no bit of a run, except where
+    units of a chunk share a parameter that one of them uses more than once: terms of its gradient are then added in
+    another order. What a model's own code draws, as by `F.dropout`, is equal too if its forward is
+    `nn.run_stages(self.stages(), x)` or Sequential's; with another forward each stage draws numbers of its own.
 
     References
         Huang et al., GPipe (arXiv:1811.06965), section 2.3, and Korthikanti et al. (arXiv:2205.05198), section 5, for
@@ -113,7 +117,7 @@ class Pipeline(Strategy):
         if self.overlap is not None:
             flag("Pipeline: overlap", self.overlap, hint="None overlaps where there is a network")
         one_of("Pipeline: recompute", self.recompute, (False, True, "full", "selective"))
-        if self.recompute in (True, "full") and self.weight_versions == "latest":
+        if self._recomputes and self.weight_versions == "latest":
             raise ValueError(
                 f"Pipeline: recompute={self.recompute!r} needs the weights of the forward pass, which "
                 "weight_versions='latest' does not keep: choose 'stashing' or 'vertical_sync', or leave out recompute"
@@ -236,6 +240,21 @@ class Pipeline(Strategy):
         cuts = list(self.cuts)
         return [units[start:end] for start, end in zip([0, *cuts], [*cuts, len(units)], strict=True)]
 
+    @property
+    def _recomputes(self) -> bool:
+        return self.recompute in (True, "full")  # "selective" changes the model
+
+    def segments(self, chunk: int, stages: Sequence[Stage]) -> list[Segment]:
+        """What backward of a chunk recomputes at a time, or keeps."""
+        made, count = self.made_schedule(), len(stages)
+        kept = count if chunk == made.chunks - 1 and made.turns_at_once else None
+        ends = [*self.starts_of_segments(stages), count]
+        return [Segment(a, b, self._recomputes and b != kept) for a, b in pairwise(ends)]
+
+    def starts_of_segments(self, stages: Sequence[Stage]) -> Sequence[int]:
+        """Where each segment of a chunk's stages begins."""
+        return range(len(stages))
+
     def build(self, job: Job, mesh: Mesh[Communicator]) -> Module:
         with building(partial(self.partition, job, mesh)):
             model = job.build_model()
@@ -260,12 +279,13 @@ class Pipeline(Strategy):
         model = self.divided(job, mesh, job.build_model())
         if self.recompute == "selective":
             checkpointing(model, "selective")
+        chunks = self.chunks(model)
         return MemoryPlan(
             model,
             schedule=made,
-            chunks=self.chunks(model),
+            chunks=chunks,
             loss=self.loss(job, model, mesh),
-            recomputes=self.recompute in (True, "full"),
+            segments=[self.segments(chunk, stages) for chunk, stages in enumerate(chunks)],
             overlaps=self.overlap is not False,
         )
 
@@ -379,13 +399,12 @@ class Pipeline(Strategy):
         update: Callable[[], None] | None = None,
     ) -> StageExecution:
         loss, chunks = self.loss(session.job, session.model, session.mesh), self.computing(session, units)
-        recompute = self.recompute in (True, "full")  # "selective" has changed the model
         step = update or partial(self.update, session)
-        return StageExecution(session, made, chunks, gradients, loss, step, versions, recompute)
+        return StageExecution(session, made, chunks, gradients, loss, step, versions, self._recomputes)
 
     def computing(self, session: Session, units: dict[int, list[Stage]]) -> Computing:
         """What computes the chunks of this rank, of which each has these stages."""
-        return Chunks(units, [0, *self.cuts])
+        return Chunks(units, [0, *self.cuts], self.segments)
 
     def gradients(self, session: Session, units: dict[int, list[Stage]]) -> dict[int, GradientBuckets]:
         """The sums of each chunk by itself: its last backward may overlap with their all-reduce.

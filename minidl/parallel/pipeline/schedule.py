@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import ClassVar
 
 from minidl.arguments import whole_number
@@ -76,6 +77,16 @@ class Schedule:
         """What this stage does, in order."""
         raise NotImplementedError(f"{type(self).__name__} does not say what a stage does: define actions(self, stage)")
 
+    @property
+    def turns_at_once(self) -> bool:
+        """Whether each forward of the last chunk is followed by its backward, so that one micro-batch is there."""
+        last = self.chunks - 1
+        return all(
+            after in (Action("B", before.micro_batch, last), Action("I", before.micro_batch, last))
+            for before, after in pairwise(self.actions(self.place(last)))
+            if before.kind == "F" and before.chunk == last
+        )
+
     def updates(self, stage: int) -> Iterator[Action]:
         """The update at the end of a minibatch, one for each chunk of the stage."""
         return (Action("U", 0, chunk) for chunk in self.chunks_of(stage))
@@ -112,22 +123,20 @@ def levels(actions: Iterable[Action], activation: float = 1.0, weight: float = 0
     return kept
 
 
-def peak_memory(
-    schedule: Schedule, activation: float = 1.0, weight: float = 0.0, input: float | None = None
-) -> list[float]:
+def peak_memory(schedule: Schedule, activation: float = 1.0, weight: float = 0.0, again: float = 0.0) -> list[float]:
     """The peak memory of each stage.
 
     Parameters
         activation  what F of a whole stage keeps for one micro-batch: M_B in Qi et al. (arXiv:2401.10241), table 2
         weight      what I of a whole stage leaves for W: M_W there; 0 counts only the activations that I needs, a value
                     equal to activation counts what W needs, from F on. Both are divided evenly among a stage's chunks
-        input       input of a chunk for one micro-batch, with `Pipeline(recompute=True)`: F keeps only that, and the
-                    activations of one chunk exist while F, and later B or I, computes. None: nothing is recomputed
+        again       added while F, B or I computes: with `Pipeline(recompute="full")`, the activations of one unit of
+                    the model, such as a block; `activation` is then what the inputs of a stage's units take
 
     >>> from minidl.parallel import pipeline
     >>> peak_memory(pipeline.GPipe(4, 8)), peak_memory(pipeline.OneFOneB(4, 8))
     ([8.0, 8.0, 8.0, 8.0], [4.0, 3.0, 2.0, 1.0])
-    >>> peak_memory(pipeline.GPipe(4, 8), activation=1.0, input=0.125)
+    >>> peak_memory(pipeline.GPipe(4, 8), activation=0.125, again=1.0)
     [2.0, 2.0, 2.0, 2.0]
     >>> peak_memory(pipeline.ZeroBubbleH1(4, 8)), peak_memory(pipeline.ZeroBubbleH1(4, 8), weight=1.0)
     ([4.0, 3.0, 2.0, 1.0], [4.0, 4.0, 4.0, 4.0])
@@ -136,13 +145,10 @@ def peak_memory(
     peaks = []
     for stage in range(schedule.stages):
         actions = list(schedule.actions(stage))
-        if input is None:
-            most = levels(actions, activation, weight)
-        else:
-            after = levels(actions, input, weight)
-            most = [
-                (now if action.kind == "F" else before) + activation * (action.kind in "FBI")
-                for action, before, now in zip(actions, [0.0, *after], after, strict=False)
-            ]
+        after = levels(actions, activation, weight)
+        most = (
+            max(before, now) + again * (action.kind in "FBI")
+            for action, before, now in zip(actions, [0.0, *after], after, strict=False)
+        )
         peaks.append(max(most, default=0.0))
     return peaks

@@ -15,13 +15,12 @@ from minidl.kernels import Array
 from minidl.parallel.gradients.buckets import GradientBuckets
 from minidl.parallel.mean_loss import Loss
 from minidl.parallel.pipeline.action import Action
-from minidl.parallel.pipeline.chunks import Computing, Link, Pass
-from minidl.parallel.pipeline.handover import Handover, separate, tensors_of
+from minidl.parallel.pipeline.chunks import Computing, Link
+from minidl.parallel.pipeline.handover import Handover, passed_on, separate, tensors_of
 from minidl.parallel.pipeline.interpreter import Message, execute, with_messages
 from minidl.parallel.pipeline.schedule import Schedule
 from minidl.parallel.pipeline.weight_versions import WeightVersions
 from minidl.parallel.run.session import Session
-from minidl.recomputation import Recomputation
 
 BETWEEN = "messages"
 """The mark of what a stage does between two actions."""
@@ -36,19 +35,12 @@ class Alive:
 
     output      what it returned; None once it was passed on, where backward computes it again
     needs_grad  for each tensor of the output, whether it requires a gradient
-    links       its graph; empty where backward computes it again
-    call        computes the output and the links again; None: they are kept
+    links       its graph
     """
 
     output: Any
     needs_grad: list[bool]
     links: list[Link]
-    call: Recomputation | None
-
-    def passed_on(self) -> None:
-        """Release the output if backward does not need it."""
-        if self.call is not None:
-            self.output = None
 
 
 class StageExecution:
@@ -62,7 +54,7 @@ class StageExecution:
         loss       of the last chunk's output
         update     what U does, once the gradients are summed
         versions   of the stage's weights, in an asynchronous schedule; None: there is one
-        recompute  whether only inputs are kept for backward, which runs the chunk again
+        recompute  whether backward recomputes outputs, which are then released once they are passed on
 
     Attributes
         alive  what is kept for backward, by micro-batch and chunk
@@ -101,7 +93,7 @@ class StageExecution:
         self._last_update = next((action for action in reversed(actions) if action.kind == "U"), None)
         before, self._sending = self._sending, []
         with ExitStack() as self._visiting:
-            passes = [each for action in actions for each in self._passes(action)]
+            passes = [(action.chunk, action.kind != "F") for action in actions if action.kind in "FBI"]
             self._visiting.enter_context(self._chunks.visiting(passes))
             for message in execute(with_messages(self._schedule, actions), self):
                 raise AssertionError(f"{message} is waited for where it is received")
@@ -113,13 +105,6 @@ class StageExecution:
         for work in self._sending:
             work.wait()
         self._sending = []
-
-    def _passes(self, action: Action) -> list[Pass]:
-        """The passes through its chunk that an action makes."""
-        if action.kind not in "FBI":
-            return []
-        is_backward = action.kind != "F"
-        return [(action.chunk, False)] * (self._recompute or not is_backward) + [(action.chunk, True)] * is_backward
 
     def _has_samples(self, micro_batch: int) -> bool:
         return len(self._micro_batches[micro_batch].x) > 0
@@ -150,7 +135,7 @@ class StageExecution:
         if message.kind == "activation":
             kept = self.alive[message.micro_batch, message.chunk - 1]
             self._sending += self._handovers[message.chunk].isend(kept.output, message.target, tag)
-            kept.passed_on()
+            self._release(kept)
         else:
             self._sending += [
                 self._pipeline.isend(gradient, message.target, tag) for gradient in self._gradients_of_output.pop(key)
@@ -182,12 +167,10 @@ class StageExecution:
                 case kind:
                     self._backward(action.micro_batch, action.chunk, defer=kind == "I")
             self._session.comm.mark(BETWEEN)
-        else:
-            for chunk, is_backward in self._passes(action):
-                if is_backward:
-                    self._chunks.backward(chunk, [], None)
-                else:
-                    self._chunks.forward(chunk, None)
+        elif action.kind == "F":
+            self._chunks.forward(action.chunk, None)
+        elif action.kind in "BI":
+            self._chunks.backward(action.chunk, [], None)
         if completed is not None:
             completed.end()  # without samples too: a replica that waited until its update would meet another all-reduce
 
@@ -202,25 +185,13 @@ class StageExecution:
         session.begin_forward(session.replica, 0 if self._schedule.is_asynchronous else m)
         x, links = self._input(m, chunk), list[Link]()
         batch = self._micro_batches[m]
-        compute = partial(self._output, chunk, batch, links)
-        with session.weighing(batch):
-            call = Recomputation(compute, [x]) if self._recompute else None
-            with nullcontext() if self._versions is None else self._versions.forward(m):
-                output = compute(x)
-        needs_grad = [tensor.requires_grad for tensor in tensors_of(output)]
-        if call is not None:
-            output, _ = separate(output)
-            links.clear()
-        self.alive[m, chunk] = Alive(output, needs_grad, links, call)
+        end = partial(self._share_of_loss, batch) if chunk == self._schedule.chunks - 1 else None
+        with session.weighing(batch), nullcontext() if self._versions is None else self._versions.forward(m):
+            output = self._chunks.forward(chunk, x, links, end)
+        self.alive[m, chunk] = Alive(output, [tensor.requires_grad for tensor in tensors_of(output)], links)
 
-    def _output(self, chunk: int, batch: Batch, links: list[Link], x: Any) -> Any:
-        """What the chunk returns: for the last one, its share of the mean loss, which is counted the first time."""
-        output = self._chunks.forward(chunk, x, links)
-        if chunk < self._schedule.chunks - 1:
-            return output
-        loss = self._session.mean_loss(output, batch, self._loss) * batch.weight
-        links[-1] = links[-1]._replace(output=loss)
-        return loss
+    def _share_of_loss(self, batch: Batch, output: Any) -> Any:
+        return self._session.mean_loss(output, batch, self._loss) * batch.weight
 
     def _input(self, m: int, chunk: int) -> Any:
         """What the chunk begins with: the samples, what was received, or what the chunk before left on this rank."""
@@ -230,21 +201,22 @@ class StageExecution:
             return self._received.pop((m, chunk))
         kept = self.alive[m, chunk - 1]
         passed, _ = separate(kept.output)
-        kept.passed_on()
+        self._release(kept)
         return passed
 
+    def _release(self, kept: Alive) -> None:
+        """Release the memory of an output that was passed on, if backward computes it again."""
+        if self._recompute:
+            kept.output, last = None, kept.links[-1]
+            kept.links[-1] = last._replace(output=passed_on(last.output))
+
     def _backward(self, m: int, chunk: int, defer: bool) -> None:
-        kept = self.alive.pop((m, chunk))
-        gradients = self._gradients_of_output.pop((m, chunk), None)
+        links, of_output = self.alive.pop((m, chunk)).links, self._gradients_of_output
         with nullcontext() if self._versions is None else self._versions.backward(m):
-            if kept.call is not None and (any(kept.needs_grad) or gradients is None):
-                kept.call.again()
-            elif kept.call is not None:  # all that the chunk computes is frozen
-                self._chunks.forward(chunk, None)
-            of_inputs, rest = self._chunks.backward(chunk, kept.links, gradients, defer)
+            of_inputs, rest = self._chunks.backward(chunk, links, of_output.pop((m, chunk), None), defer)
         if defer:
             self._deferred[m, chunk] = rest
-        self._gradients_of_output[m, chunk - 1] = [None if g is None else kernels.to_numpy(g) for g in of_inputs]
+        of_output[m, chunk - 1] = [None if g is None else kernels.to_numpy(g) for g in of_inputs]
 
     def _update(self, action: Action) -> None:
         if action.chunk in self._gradients:

@@ -26,9 +26,8 @@ class Arrangement:
         micro_batch   samples that a replica computes at a time
         schedule      of the pipeline: a name of `pipeline.SCHEDULES`
         chunks        of the model on each stage of an interleaved schedule
-        recompute     "full": a block keeps its input alone, and backward computes it again, as in Megatron-LM, where
-                      Hybrid recomputes a whole chunk, and then has its activations; "selective": backward computes the
-                      core of attention again; "none"
+        recompute     "full": a block keeps its input alone, and backward computes it again; "selective": backward
+                      computes the core of attention again; "none"
         sequence      whether slices of the positions, one for each shard, go through norms and dropout
         shard         what replicas share out (ZeRO): 1 the optimizer's state, 2 gradients too, 3 weights too; 0 nothing
         overlap       whether gradients are summed, and with shard=3 weights gathered, while accelerators compute

@@ -13,13 +13,13 @@ import numpy as np
 from minidl.cluster.comm import Communicator
 from minidl.data.loader import Batch
 from minidl.kernels import Array
-from minidl.nn import Module, Parameter, Stage, run_stages
-from minidl.nn.checkpointing import CheckpointedForward
-from minidl.parallel.pipeline.chunks import Link, Pass
+from minidl.nn import Module, Parameter, Stage
+from minidl.nn.checkpointing import CheckpointedForward, run_segments
+from minidl.nn.segments import Segment
+from minidl.parallel.pipeline.chunks import End, Link, Pass
 from minidl.parallel.pipeline.handover import separate, tensors_of
 from minidl.parallel.run.session import Session
 from minidl.parallel.sharded.flat_group import FlatGroup
-from minidl.recomputation import checkpoint
 
 ALIGNMENT = 64
 """Bytes: every group begins at a multiple of a cache line."""
@@ -175,13 +175,13 @@ class Units:
             self._visits = self._gathered(order)
             yield
 
-    def forward(self, chunk: int, x: Any, links: list[Link] | None = None) -> Any:
+    def forward(self, chunk: int, x: Any, links: list[Link] | None = None, end: End | None = None) -> Any:
         for unit in self._next(chunk):
             if x is None:
                 continue
             if links:
                 x, _ = separate(x)
-            output = self._run(unit, x)
+            output = self._run(unit, x, end if unit == self._of_chunk[chunk][-1] else None)
             if links is not None:
                 links.append(Link.of(x, output))
                 if self.count is not None:
@@ -275,10 +275,9 @@ class Units:
     def _gather(self, unit: int) -> list[Callable[[], None]]:
         return [group.gather(async_op=self._overlap) for group in self._groups_of[unit]]
 
-    def _run(self, unit: int, x: Any) -> Any:
+    def _run(self, unit: int, x: Any, end: End | None) -> Any:
         stages, first, is_recomputed, _ = self._units[unit]
-        function = partial(run_stages, stages, first=first)
-        output = checkpoint(function, x) if is_recomputed else function(x)
+        output = run_segments(stages, [Segment(0, len(stages), is_recomputed)], x, first, end)
         weights = [group.weights for group in self._groups_of[unit]]
         if any(np.may_share_memory(tensor.data, each) for tensor in tensors_of(output) for each in weights):
             raise ValueError(

@@ -140,8 +140,8 @@ class Hybrid(Pipeline):
         without shard, 8 P + 8 P / dp, 4 P + 12 P / dp and 16 P / dp bytes with shard=1, 2 and 3.
         With several micro-batches gradients are whole until the last one, also with shard=2 and 3: 4 P bytes.
         Numbers that a node sends along "dp" in a minibatch of m micro-batches: 2 P (dp - 1) / dp without shard and with
-        shard=1 and 2; (2 m + 1) P (dp - 1) / dp with shard=3, and (3 m + 1) P (dp - 1) / dp if it recomputes in full:
-        many micro-batches, which keep a pipeline busy, are paid for in traffic. A zero bubble's W gathers nothing.
+        shard=1 and 2; (2 m + 1) P (dp - 1) / dp with shard=3, also if it recomputes: many micro-batches, which keep a
+        pipeline busy, are paid for in traffic. A zero bubble's W gathers nothing.
         LARS and LAMB need whole layers: they go with dp and pp, with and without shard, and not with tp.
 
     References
@@ -396,7 +396,15 @@ class Hybrid(Pipeline):
 
     def _units(self, model: Module, stage: int) -> list[Unit]:
         starts, own = [0, *self.cuts], self._own_stages(model, stage)
-        return [unit for chunk, stages in own.items() for unit in units_of(stages, starts[chunk], chunk)]
+        return [
+            Unit(stages[a:b], starts[chunk] + a, again, chunk)
+            for chunk, stages in own.items()
+            for a, b, again in self.segments(chunk, stages)
+        ]
+
+    def starts_of_segments(self, stages: Sequence[Stage]) -> Sequence[int]:
+        units_only = self.shard == 3  # whose weights are there while backward computes them again
+        return [unit.first for unit in units_of(stages)] if units_only else super().starts_of_segments(stages)
 
     def _tied(self, model: Module) -> set[Parameter]:
         """The parameters that several stages of the pipeline hold: in all of them, a rank must own the same range."""
@@ -408,7 +416,7 @@ class Hybrid(Pipeline):
 
     def computing(self, session: Session, units: dict[int, list[Stage]]) -> Computing:
         if self.ep > 1:
-            return ExpertChunks(units, [0, *self.cuts], self.recompute in (True, "full"))
+            return ExpertChunks(units, [0, *self.cuts], self.segments)
         by_unit = None if self.shard is None else shares_of(session).units
         return super().computing(session, units) if by_unit is None else by_unit
 

@@ -70,6 +70,7 @@ def assert_equal_counts(*reports):
             ({"ep": 4, "dp": 2, "overlap": True, "bucket_mb": 0.001}, {"experts": 8, "top": 3, "balance": 0.4}),
             ({"ep": 8}, {"experts": 8, "balance": 0.0}),
             ({"ep": 2, "recompute": "selective"}, {"is_frozen": True}),
+            ({"ep": 2, "pp": 2, "micro_batches": 3, "recompute": "full"}, {"is_frozen": True}),
         ),
     ],
 )

@@ -33,8 +33,8 @@ def tokens():
     return Splits(Dataset(x[3:], (x[3:] + 4) % 26), Dataset(x[:3], x[:3]))
 
 
-def small_gpt():
-    return nn.models.GPT(vocab_size=26, block_size=14, n_layer=2, n_head=2, n_embd=20, dropout=0.1)
+def small_gpt(layers=2):
+    return nn.models.GPT(vocab_size=26, block_size=14, n_layer=layers, n_head=2, n_embd=20, dropout=0.1)
 
 
 class Recurrent(nn.Module):
@@ -91,6 +91,8 @@ MODELS = {
 }
 OPTIMIZERS = {"lenet": partial(optim.SGD, lr=0.1), "resnet": partial(optim.SGD, lr=0.1, momentum=0.9)}
 PIPELINED, ANY = ("mlp", "lenet", "resnet", "gpt"), tuple(MODELS)
+MODELS["gpt, 7 blocks"] = partial(small_gpt, 7), tokens
+MODELS["mlp, 9 layers"] = lambda: nn.models.MLP(30, *range(131, 139), 7), partial(numbers, 30)
 IMAGES = "lenet", "alexnet", "resnet, odd"
 GRIDS = {"conv1": ColumnConv2d, "layer*.conv?": GridConv2d, "layer*.downsample.0": GridConv2d}
 GRIDS |= {"fc": RowLinear}
@@ -115,11 +117,14 @@ STRATEGIES = {
     "recompute, stage 3": (
         Hybrid(dp=2, pp=2, shard=3, micro_batches=2, recompute=True, cuts=(1,), overlap=False),
         4,
-        ("tied",),
+        ("tied", "gpt, 7 blocks"),
     ),
     "1f1b": (Pipeline(2, micro_batches=3), 2, PIPELINED),
     "gpipe": (Pipeline(2, micro_batches=3, schedule="gpipe", replicas=2, overlap=False), 4, ("mlp", "lenet", "gpt")),
-    "recompute": (Pipeline(2, micro_batches=4, recompute=True), 2, ("mlp", "resnet", "gpt")),
+    "recompute": (Pipeline(2, micro_batches=4, recompute=True), 2, ("mlp", "resnet", "gpt", "gpt, 7 blocks")),
+    "gpipe, recompute": (Pipeline(3, 5, "gpipe", recompute="full"), 3, ("mlp, 9 layers", "gpt, 7 blocks")),
+    "interleaved, recompute": (Pipeline(2, 4, "interleaved", recompute="full"), 2, ("gpt, 7 blocks",)),
+    "zb-v, recompute": (Pipeline(2, 4, "zb-v", recompute="full"), 2, ("gpt, 7 blocks",)),
     "selective": (Pipeline(2, micro_batches=3, recompute="selective"), 2, ("gpt",)),
     "tp": (Hybrid(tp=2), 2, ("lenet", "gpt")),
     "tp, layout": (Hybrid(tp=2, layout={"0": ColumnLinear, "4": RowLinear}), 2, ("norm",)),
@@ -153,7 +158,13 @@ CASES = [(name, model) for name, (_, _, models) in STRATEGIES.items() for model 
 DEAR = ("gpipe", "recompute", "pp, tp", "pp, stage 2")  # one to three seconds for a GPT
 FIRST = [(name, model) for name, model in CASES if name == "serial" or (model in ("norm", "gpt") and name not in DEAR)]
 FIRST += [(name, "mlp") for name in DEAR if (name, "mlp") in CASES]
-FIRST += [("stage 3, accumulate", "tied"), ("zb-h1", "tied"), ("tiles", "resnet, odd"), ("slabs, stage 3", "alexnet")]
+FIRST += [
+    ("gpipe, recompute", "mlp, 9 layers"),
+    ("stage 3, accumulate", "tied"),
+    ("zb-h1", "tied"),
+    ("tiles", "resnet, odd"),
+    ("slabs, stage 3", "alexnet"),
+]
 
 
 @pytest.mark.parametrize(("name", "model"), [*FIRST, *exhaustively(*(case for case in CASES if case not in FIRST))])
