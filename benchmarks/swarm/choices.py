@@ -1,0 +1,127 @@
+"""The choices of a run, each a plain value by its name, and how they are drawn."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from minidl.cli import components
+from minidl.cli.strategies import STRATEGIES
+from minidl.cluster.algorithm import NAMED
+from minidl.cluster.faults import OPERATIONS
+from minidl.parallel.job import PRECISIONS, SHARDS
+from minidl.parallel.pipeline.schedules import SCHEDULES
+from minidl.random import Purpose, stream
+
+Choices = dict[str, Any]
+"""The choices of a run that are not the simplest ones."""
+
+OF_RUN: dict[str, list[Any]] = {
+    "strategy": ["serial", *(name for name in STRATEGIES if name != "serial")],
+    "model": ["mlp", "uneven", "norms", "images", "lenet", "gpt", "experts"],
+    "width": [4, 1, 3, 6, 33, 90, 91, 130],  # 90 x 90 numbers are a message below the eager size, 91 x 91 above it
+    "depth": [1, 0, 2, 3, 6],
+    "dropout": [0.0, 0.31],
+    "samples": [24, 1, 2, 7, 13, 29, 50],
+    "batch_size": [8, 1, 3, 5, 7, 13, 16, 100],
+    "epochs": [1, 2, 3],
+    "growing": [False, True],
+    "shards": list(SHARDS),
+    "loss": ["cross entropy", "padded", "class weights", "smoothed", "squared error", "linear"],
+    "optimizer": [
+        *("sgd", "sgd:momentum=0.9,nesterov=true", "sgd:momentum=0.7,momentum_form=v", "sgd:momentum=0.9,dampening=0.3"),
+        *("adam:eps=0.01", "adamw:eps=0.01", "lamb:eps=0.01", "lars:momentum=0.9", "adagrad:eps=0.01"),
+        *("rmsprop:eps=0.01,momentum=0.5", "rmsprop:eps=0.01,centered=true"),
+    ],
+    "lr": [0.0625, 0.0137, 0.29, 1e30],
+    "weight_decay": [0.0, 0.0123],
+    "groups": [False, True],
+    "schedule": ["constant", "steps", "cosine", "warm-up"],
+    "clip_norm": [None, 0.037, 1.1],
+    "precision": [None, *PRECISIONS],
+    "seed": [0, 1, 2**40 + 3],
+    "workers": [2, 1, 3, 4, 5, 7],
+    "network": [None, "10gbe", "slow", "reducing", "racks", "torus"],
+    "flops_per_s": [None, 1e9, 3.7e6],
+    "jitter": [0.0, 0.41],
+    "slow": [None, (0, 1.7), (1, 23.0), (5, 3.3)],
+    "memory": [None, 1e9, 3000.0],
+    "on_failure": ["raise", "continue"],
+    "elastic": [False, True, "rejoin"],
+    "again": ["same", "message by message"],
+    "resume on": [None, "the same", 1, 2, 3],
+}
+"""The values of each choice of a run, the simplest one first."""
+
+SENDS = [
+    f"{wrap.format(name)}" for wrap in ("{}", "error_feedback({})") for name in (
+        *("top_k(0.1)", "top_k(0.37,all_reduce=split)", "random_k(0.23)", "random_k(0.6,unbiased=true)", "half(bf16)"),
+        *("threshold(0.011)", "one_bit", "sign", "qsgd(3)", "qsgd(127,bucket=7)", "power_sgd(1)", "power_sgd(2)"),
+        *("quantized_all_reduce(qsgd(7))", "lossless(qsgd(5))", "coding_time(top_k(0.1),0.001)"),
+    )
+]  # fmt: skip
+SENDS += ["half(fp16)", "tern_grad", "tern_grad(2.5)", "signum", "dgc(0.1)", "dgc(0.1,warmup=(),momentum=0.5)"]
+
+OF_STRATEGY: dict[str, list[Any]] = {
+    "algorithm": sorted(NAMED),
+    "bucket_mb": [1e-6, 0.0003, 0.07],
+    "compressor": SENDS,
+    "schedule": list(SCHEDULES),
+    "replica": ["hybrid(pp=2)", "hybrid(tp=2)", "hybrid(pp=2,micro_batches=3)", "pipeline(3)"],
+    "variant": ["synchronous", "round_robin"],
+    "topology": ["torus", "full", "random", "exponential", "none"],
+    "quorum": ["solo", 1, 2],
+    "data": ["shard"],
+    "weight_versions": ["vertical_sync", "latest"],
+    "batch_norm": ["synchronized"],
+    "recompute": ["full", "selective"],
+    "axes": ["[tp,dp,pp]", "[pp,dp,tp]"],
+    "offload": ["offload(optimizer)", "offload(all)", "offload(optimizer,delayed=true)"],
+    "alpha": [0.13, 1.0],
+    "momentum": [0.43],
+    "outer_lr": [0.37],
+    "outer_momentum": [0.0, 0.61],
+    "post_local_after": [0, 2],
+    "staleness": [0, 1, 3],
+    "backups": [0, 2],
+    "warm_start": [3, 10],
+    "spatial": [2, 3, "1x2", "2x2"],
+    "micro_batches": [1, 2, 3, 5],
+    "stages": [1, 3, 4],
+    "shard": [1, 2, 3],
+    "stage": [2, 3],
+    **dict.fromkeys(("period", "fetch_every", "push_every", "servers", "pp", "tp", "accumulate"), [2, 3]),
+    **dict.fromkeys(("ep", "chunks_per_stage"), [2]),
+    **dict.fromkeys(("overlap", "abandon", "asynchronous", "locked", "hybrid", "sequence", "sample_slices"), [True]),
+    "coordinator": [False],
+}
+"""Values of a strategy's settings that are not the default, by the setting's name."""
+
+FAULTS = ["kill", "kill", "stop", "drop", "corrupt"]
+
+
+def drawn(seed: int, run: int) -> Choices:
+    """The choices of run number `run`."""
+    rng = stream(Purpose.SWARM, seed, run)
+
+    def one_of(values: list[Any]) -> Any:
+        return values[rng.integers(len(values))]
+
+    unusual = one_of([0.1, 0.25, 0.5])  # the probability that a choice is not the simplest one
+    choices = {name: one_of(values) for name, values in OF_RUN.items() if name == "strategy" or rng.random() < unusual}
+    if rng.random() < 0.5:  # they have most settings
+        choices["strategy"] = one_of(["synchronous", "pipeline", "hybrid", "hybrid", "sharded"])
+    strategy = STRATEGIES[choices["strategy"]]
+    if not strategy.counts_device:
+        choices.pop("memory", None)
+    for setting in components.settings(strategy):
+        if setting in OF_STRATEGY and rng.random() < unusual / 1.5:
+            choices[f"strategy.{setting}"] = one_of(OF_STRATEGY[setting])
+    for number in range(rng.choice(3, p=[0.6, 0.3, 0.1])):
+        at = int(rng.integers(1, 60)) if rng.random() < 0.5 else (one_of([*OPERATIONS]), int(rng.integers(1, 9)))
+        choices[f"fault {number}"] = (one_of(FAULTS), int(rng.integers(12)), at)
+    return {name: value for name, value in choices.items() if value != simplest(name)}
+
+
+def simplest(name: str) -> Any:
+    """The simplest value of a choice; None: to leave it out."""
+    return OF_RUN[name][0] if name in OF_RUN else None
