@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,77 +14,76 @@ import numpy as np
 from benchmarks.swarm.choices import OF_RUN, Choices
 from minidl import cluster, compress, nn, optim, parallel
 from minidl import functional as F
-from minidl.cli import components, strategies
+from minidl.cli import strategies
 from minidl.data import Dataset, Splits
 from minidl.random import Purpose, stream
 from minidl.tensor import Tensor
 
 FEATURES, SIDE, CLASSES, TOKENS = 5, 8, 3, 8
+TEXT, IMAGES = ("gpt", "experts"), ("images", "lenet")
 
 
 class Uneven(nn.Module):
     """Tied and frozen weights, and weights that nothing uses, in the middle of others."""
 
     def __init__(self, width: int) -> None:
-        self.first, self.unused = nn.Linear(FEATURES, width), nn.Linear(4, 4)
-        self.frozen = nn.Linear(width, width).requires_grad_(False)
-        self.second, self.third = nn.Linear(width, width), nn.Linear(width, width)
+        self.first, self.frozen, self.second, self.third = (
+            nn.Linear(size, width) for size in (FEATURES, width, width, width)
+        )
+        self.frozen.requires_grad_(False)
         self.third.weight = self.second.weight
-        self.last = nn.Linear(width, CLASSES)
+        self.unused, self.last = nn.Linear(4, 4), nn.Linear(width, CLASSES)
 
     def stages(self) -> list[nn.Stage]:
         def tanh(layer: nn.Module) -> nn.Stage:
             return nn.Stage(lambda x: layer(x).tanh(), layer)
 
-        return [*map(tanh, (self.first, self.frozen, self.second, self.third)), nn.Stage(self.last, self.last, self.unused)]
+        hidden = map(tanh, (self.first, self.frozen, self.second, self.third))
+        return [*hidden, nn.Stage(self.last, self.last, self.unused)]
 
     def forward(self, x: Any) -> Any:
         return nn.run_stages(self.stages(), x)
 
 
-def model(kind: str, width: int, depth: int, dropout: float) -> nn.Module:
-    """The model of that kind, in float64."""
-    if kind == "uneven":
-        made: nn.Module = Uneven(width)
-    elif kind == "norms":
-        layers = [nn.Linear(FEATURES, width)]
-        for _ in range(depth):
-            layers += [nn.Linear(width, width, bias=False), nn.BatchNorm1d(width), nn.ReLU(), nn.Dropout(dropout)]
-            layers += [nn.Linear(width, width), nn.LayerNorm(width)]
-        made = nn.Sequential(*layers, nn.Linear(width, CLASSES))
-    elif kind == "images":
-        layers, channels = [], 1
-        for _ in range(min(max(depth, 1), 3)):
-            layers += [nn.Conv2d(channels, 3, 3, padding=1, bias=False), nn.BatchNorm2d(3), nn.ReLU()]
-            channels = 3
-        layers += [nn.Dropout(dropout), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(3 * (SIDE // 2) ** 2, CLASSES)]
-        made = nn.Sequential(*layers)
-    elif kind == "lenet":
-        made = nn.models.LeNet(SIDE, CLASSES)
-    elif kind in ("gpt", "experts"):
-        experts = 2 if kind == "experts" else None
-        made = nn.models.GPT(CLASSES, TOKENS, min(depth, 3), 2, 2 * min(width, 8), dropout, experts=experts)
-    else:
-        made = nn.models.MLP(FEATURES, *[width] * depth, CLASSES)
-    return made.double()
+def model(run: Any) -> nn.Module:
+    """The model of the run, in float64."""
+    width, depth, made = run.width, run.depth, list[nn.Module]()
+    if run.model == "uneven":
+        return Uneven(width).double()
+    if run.model in TEXT:
+        experts = 2 if run.model == "experts" else None
+        return nn.models.GPT(CLASSES, TOKENS, depth % 4, 2, 2 * min(width, 8), run.dropout, experts=experts).double()
+    if run.model == "lenet":
+        return nn.models.LeNet(SIDE, CLASSES).double()
+    if run.model == "mlp":
+        return nn.models.MLP(FEATURES, *[width] * depth, CLASSES).double()
+    if run.model == "images":
+        for channels in (1, *[3] * (depth % 3)):
+            made += [nn.Conv2d(channels, 3, 3, padding=1, bias=False), nn.BatchNorm2d(3), nn.ReLU()]
+        made += [nn.Dropout(run.dropout), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(3 * (SIDE // 2) ** 2, CLASSES)]
+        return nn.Sequential(*made).double()
+    for size in (FEATURES, *[width] * depth):
+        made += [nn.Linear(size, width, bias=False), nn.BatchNorm1d(width), nn.ReLU(), nn.Dropout(run.dropout)]
+        made += [nn.Linear(width, width), nn.LayerNorm(width)]
+    return nn.Sequential(*made, nn.Linear(width, CLASSES)).double()
 
 
-def samples(kind: str, loss: str, count: int, seed: int) -> Splits:
-    """Random samples for the model of that kind."""
-    rng = stream(Purpose.SWARM, seed)
-    shape = {"images": (1, SIDE, SIDE), "lenet": (1, SIDE, SIDE)}.get(kind, (FEATURES,))
-    size, is_text = count + 5, kind in ("gpt", "experts")
-    x: Any = rng.integers(CLASSES, size=(size, TOKENS)) if is_text else rng.normal(size=(size, *shape))
-    y: Any = rng.integers(CLASSES, size=(size, TOKENS) if is_text else size)
-    if loss == "padded":
-        y[rng.random(y.shape) < 0.3] = -100
-    if loss in ("squared error", "linear"):
-        y = rng.normal(size=(*y.shape, CLASSES))
+def samples(run: Any) -> Splits:
+    """Random samples for the model of the run; five more of them are the test set."""
+    rng, count = stream(Purpose.SWARM, run.seed), run.samples
+    labels: tuple[int, ...] = (count + 5, TOKENS) if run.model in TEXT else (count + 5,)
+    shape = (1, SIDE, SIDE) if run.model in IMAGES else (FEATURES,)
+    x: Any = rng.integers(CLASSES, size=labels) if run.model in TEXT else rng.normal(size=(count + 5, *shape))
+    y: Any = rng.integers(CLASSES, size=labels)
+    if run.loss == "padded":
+        y[rng.random(labels) < 0.3] = -100
+    if run.loss in ("squared error", "linear"):
+        y = rng.normal(size=(*labels, CLASSES))
     return Splits(Dataset(x[:count], y[:count]), Dataset(x[count:], y[count:]))
 
 
 class WatchedErrorFeedback(compress.ErrorFeedback):
-    """Error feedback that verifies: nothing is lost, and what is kept is not more than all that was given."""
+    """Error feedback that verifies that it never keeps much more than all that it was given."""
 
     given: Any = 0.0
 
@@ -101,36 +101,28 @@ def linear_loss(outputs: Tensor, targets: Any) -> Tensor:
     return (outputs * Tensor(targets.astype(outputs.dtype))).mean()
 
 
-def loss(kind: str) -> Callable[..., Any]:
-    if kind in ("class weights", "smoothed"):
-        weight = np.array([0.3, 1.0, 2.7]) if kind == "class weights" else None
-        return nn.CrossEntropyLoss(weight, label_smoothing=0.0 if weight is not None else 0.13, axis=-1)
-    return {"squared error": F.mse_loss, "linear": linear_loss}.get(kind, parallel.Job.loss)
+LOSSES: dict[str, Any] = {
+    "class weights": nn.CrossEntropyLoss(np.array([0.3, 1.0, 2.7]), axis=-1),
+    "smoothed": nn.CrossEntropyLoss(label_smoothing=0.13, axis=-1),
+    "squared error": F.mse_loss,
+    "linear": linear_loss,
+}
 
 
-def optimizer(text: str, lr: float, weight_decay: float, groups: bool, parameters: Any) -> optim.Optimizer:
-    """The optimizer that is typed so; groups: matrices and the others apart, in another order and at other rates."""
-    kind, settings = strategies.parse_optimizer(text)
-    made: Callable[..., optim.Optimizer] = partial(kind, lr=lr, weight_decay=weight_decay, **settings)
-    if not groups:
-        return made(parameters)
+def optimizer(run: Any, parameters: Any) -> optim.Optimizer:
+    """The optimizer of the run; groups: matrices and the others apart, in another order and at other rates."""
+    kind, settings = strategies.parse_optimizer(run.optimizer)
+    made: Callable[..., optim.Optimizer] = partial(kind, lr=run.lr, weight_decay=run.weight_decay, **settings)
     matrices = [parameter for parameter in reversed(parameters) if parameter.ndim > 1]
-    others = [parameter for parameter in parameters if parameter.ndim <= 1]
-    return made([{"params": others, "weight_decay": 0.0}, {"params": matrices, "lr": lr / 3}])
+    others = {"params": [parameter for parameter in parameters if parameter.ndim <= 1], "weight_decay": 0.0}
+    return made([others, {"params": matrices, "lr": run.lr / 3}] if run.groups else parameters)
 
 
-def schedule(kind: str, optimizer: optim.Optimizer, steps_per_epoch: int) -> Any:
-    if kind == "steps":
-        return optim.StepLR(optimizer, step_size=steps_per_epoch + 1, gamma=0.31)
-    if kind == "cosine":
-        return optim.CosineAnnealingLR(optimizer, T_max=2 * steps_per_epoch + 1)
-    return optim.LinearLR(optimizer, start_factor=0.17, total_iters=steps_per_epoch + 2)
-
-
-def grown(batch_size: int, epoch: int) -> int:
-    return batch_size * (epoch + 1) + epoch
-
-
+SCHEDULES: dict[str, Callable[[Any, int], Any]] = {
+    "steps": lambda optimizer, steps: optim.StepLR(optimizer, step_size=steps + 1, gamma=0.31),
+    "cosine": lambda optimizer, steps: optim.CosineAnnealingLR(optimizer, T_max=2 * steps + 1),
+    "warm-up": lambda optimizer, steps: optim.LinearLR(optimizer, start_factor=0.17, total_iters=steps + 2),
+}
 NETWORKS: dict[str, Callable[[int], cluster.Network]] = {
     "slow": lambda ranks: cluster.Network(alpha=0.013, beta=3.1e-6),
     "reducing": lambda ranks: cluster.Network(alpha=1e-5, beta=1e-9, gamma=2.3e-9),
@@ -141,82 +133,59 @@ NETWORKS: dict[str, Callable[[int], cluster.Network]] = {
 
 @dataclass
 class Setting:
-    """What a run trains, by which strategy, and on which cluster."""
+    """What a run trains, by which strategy, and with which options of `train`.
 
-    choices: Choices
+    run      all choices of the run
+    is_calm  whether no rank fails, and no message is lost or changed
+    """
+
+    run: Any
+    is_calm: bool
     job: parallel.Job
-    strategy: parallel.Strategy
+    strategy: Any
     nodes: int
     options: dict[str, Any]
-
-    @property
-    def is_calm(self) -> bool:
-        """Whether no rank fails and no message is lost or changed."""
-        return not any(name.startswith("fault ") for name in self.choices)
 
 
 def build(choices: Choices) -> Setting:
     """What the choices stand for. ValueError if they contradict each other."""
-    of_run: dict[str, Any] = {name: choices.get(name, values[0]) for name, values in OF_RUN.items()}
-    get = of_run.__getitem__
+    run = SimpleNamespace(**{name.replace(" ", "_"): choices.get(name, values[0]) for name, values in OF_RUN.items()})
+    faults = [value for name, value in choices.items() if name.startswith("fault ")]
     job = parallel.Job(
-        model=partial(model, get("model"), get("width"), get("depth"), get("dropout")),
-        data=partial(samples, get("model"), get("loss"), get("samples"), get("seed")),
-        optimizer=partial(optimizer, get("optimizer"), get("lr"), get("weight_decay"), get("groups")),
-        schedule=None if get("schedule") == "constant" else partial(schedule, get("schedule")),
-        loss=loss(get("loss")),
-        batch_size=get("batch_size"),
-        batch_schedule=partial(grown, get("batch_size")) if get("growing") else None,
-        epochs=get("epochs"),
-        shards=get("shards"),
-        seed=get("seed"),
-        clip_norm=get("clip_norm"),
-        precision=get("precision"),
+        model=partial(model, run),
+        data=partial(samples, run),
+        optimizer=partial(optimizer, run),
+        schedule=SCHEDULES.get(run.schedule),
+        loss=LOSSES.get(run.loss, parallel.Job.loss),
+        batch_schedule=(lambda epoch: run.batch_size * (epoch + 1) + epoch) if run.growing else None,
+        **{name: getattr(run, name) for name in ("batch_size", "epochs", "shards", "seed", "clip_norm", "precision")},
     )
-    given = {name.removeprefix("strategy."): value for name, value in choices.items() if name.startswith("strategy.")}
-    settings = ",".join(f"{name}={value}" for name, value in given.items())
-    strategy, _ = strategies.parse(f"{get('strategy')}:{settings}" if settings else get("strategy"))
-    compressor = getattr(strategy, "compressor", None)
-    if isinstance(compressor, compress.ErrorFeedback):
+    settings = [name.partition(".")[2] + f"={value}" for name, value in choices.items() if name.startswith("strategy.")]
+    strategy: Any = strategies.parse(f"{run.strategy}:{','.join(settings)}" if settings else run.strategy)[0]
+    if isinstance(compressor := getattr(strategy, "compressor", None), compress.ErrorFeedback):
         strategy = replace(strategy, compressor=WatchedErrorFeedback(compressor.compressor))
-    nodes = (1 if get("strategy") == "serial" else get("workers")) * ranks_of_worker(strategy)
-    ranks = nodes + strategy.servers
-    return Setting(choices, job, strategy, nodes, options(of_run, choices, ranks))
+    nodes = (1 if run.strategy == "serial" else run.workers) * ranks_of_worker(strategy)
+    ranks, plan = nodes + strategy.servers, cluster.FaultPlan(seed=run.seed)
+    for kind, rank, at in [*faults, *([("slow", *run.slow)] if run.slow else [])]:
+        plan = getattr(plan, kind)(rank % ranks, at)
+    options = {
+        "on": cluster.Simulation(
+            NETWORKS[run.network](ranks) if run.network in NETWORKS else run.network,
+            cluster.Node(run.flops_per_s, 10 * run.flops_per_s, run.jitter, {0: 1.3}) if run.flops_per_s else None,
+            memory=cluster.Memory(run.memory, (1e-5, 1e9), host=0.1) if run.memory else None,
+        ),
+        "faults": plan,
+        "elastic": parallel.Elastic(rejoin=True) if run.elastic == "rejoin" else run.elastic,
+        "on_failure": run.on_failure,
+        "timeout": 1e5,
+        "deadline": 60.0,  # real seconds; a run takes a fraction of one
+    }
+    return Setting(run, not faults, job, strategy, nodes, options)
 
 
 def ranks_of_worker(strategy: Any) -> int:
     """How many ranks share a replica of the model."""
-    if isinstance(strategy, parallel.Pipeline):
-        settings = components.settings(type(strategy))
-        tiles = [int(one) for one in str(getattr(strategy, "spatial", 1)).split("x")]
-        return strategy.stages * math.prod([getattr(strategy, name) for name in ("tp", "ep") if name in settings] + tiles)
-    replica = getattr(strategy, "replica", None)
-    return ranks_of_worker(replica) if replica is not None else 1
-
-
-def options(of_run: dict[str, Any], choices: Choices, ranks: int) -> dict[str, Any]:
-    """The options of `train` that say on which cluster a run trains, and what fails there."""
-    network, flops_per_s, jitter = of_run["network"], of_run["flops_per_s"], of_run["jitter"]
-    made = NETWORKS[network](ranks) if network in NETWORKS else network
-    node = cluster.Node(flops_per_s, 10 * flops_per_s, jitter, {0: 1.3}) if flops_per_s else None
-    memory = cluster.Memory(of_run["memory"], (1e-5, 1e9), host=0.1) if of_run["memory"] else None
-    plan = cluster.FaultPlan(seed=of_run["seed"])
-    if of_run["slow"]:
-        plan = plan.slow(of_run["slow"][0] % ranks, of_run["slow"][1])
-    for name, value in choices.items():
-        if name.startswith("fault "):
-            kind, rank, at = value
-            plan = getattr(plan, kind)(rank % ranks, at)
-    elastic = parallel.Elastic(rejoin=True) if of_run["elastic"] == "rejoin" else of_run["elastic"]
-    return {
-        "on": cluster.Simulation(made, node, memory=memory),
-        "faults": plan,
-        "elastic": elastic,
-        "on_failure": of_run["on_failure"],
-        "timeout": 1e5,
-        "deadline": DEADLINE,
-    }
-
-
-DEADLINE = 60.0
-"""Real seconds; a run takes a fraction of one."""
+    if replica := getattr(strategy, "replica", None):
+        return ranks_of_worker(replica)
+    tiles = [int(one) for one in str(getattr(strategy, "spatial", 1)).split("x")]
+    return math.prod([getattr(strategy, name, 1) for name in ("stages", "tp", "ep")] + tiles)

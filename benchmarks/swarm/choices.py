@@ -22,7 +22,7 @@ OF_RUN: dict[str, list[Any]] = {
     "depth": [1, 0, 2, 3, 6],
     "dropout": [0.0, 0.31],
     "samples": [24, 1, 2, 7, 13, 29, 50],
-    "batch_size": [8, 1, 3, 5, 7, 13, 16, 100],
+    "batch_size": [8, 1, 3, 5, 7, 13, 37, 100],
     "epochs": [1, 2, 3],
     "growing": [False, True],
     "shards": list(SHARDS),
@@ -39,7 +39,7 @@ OF_RUN: dict[str, list[Any]] = {
     "clip_norm": [None, 0.037, 1.1],
     "precision": [None, *PRECISIONS],
     "seed": [0, 1, 2**40 + 3],
-    "workers": [2, 1, 3, 4, 5, 7],
+    "workers": [2, 1, 3, 4, 5, 7, 33],  # from 32 ranks on, collectives are simulated at once
     "network": [None, "10gbe", "slow", "reducing", "racks", "torus"],
     "flops_per_s": [None, 1e9, 3.7e6],
     "jitter": [0.0, 0.41],
@@ -47,63 +47,54 @@ OF_RUN: dict[str, list[Any]] = {
     "memory": [None, 1e9, 3000.0],
     "on_failure": ["raise", "continue"],
     "elastic": [False, True, "rejoin"],
-    "again": ["same", "message by message"],
+    "again": ["same", "at once", "by message"],
     "resume on": [None, "the same", 1, 2, 3],
 }
 """The values of each choice of a run, the simplest one first."""
 
-SENDS = [
-    f"{wrap.format(name)}" for wrap in ("{}", "error_feedback({})") for name in (
-        *("top_k(0.1)", "top_k(0.37,all_reduce=split)", "random_k(0.23)", "random_k(0.6,unbiased=true)", "half(bf16)"),
-        *("threshold(0.011)", "one_bit", "sign", "qsgd(3)", "qsgd(127,bucket=7)", "power_sgd(1)", "power_sgd(2)"),
-        *("quantized_all_reduce(qsgd(7))", "lossless(qsgd(5))", "coding_time(top_k(0.1),0.001)"),
-    )
-]  # fmt: skip
-SENDS += ["half(fp16)", "tern_grad", "tern_grad(2.5)", "signum", "dgc(0.1)", "dgc(0.1,warmup=(),momentum=0.5)"]
+KEEPABLE = (
+    *("top_k(0.1)", "top_k(0.37,all_reduce=split)", "random_k(0.23)", "random_k(0.6,unbiased=true)", "half(bf16)"),
+    *("threshold(0.011)", "one_bit", "sign", "qsgd(3)", "qsgd(127,bucket=7)", "power_sgd(1)", "power_sgd(2)"),
+    *("quantized_all_reduce(qsgd(7))", "lossless(qsgd(5))", "coding_time(top_k(0.1),0.001)"),
+)
+OTHERS = "half(fp16)", "tern_grad", "tern_grad(2.5)", "signum", "dgc(0.1)", "dgc(0.1,warmup=(),momentum=0.5)"
 
 OF_STRATEGY: dict[str, list[Any]] = {
     "algorithm": sorted(NAMED),
-    "bucket_mb": [1e-6, 0.0003, 0.07],
-    "compressor": SENDS,
+    "compressor": [*KEEPABLE, *(f"error_feedback({one})" for one in KEEPABLE), *OTHERS],
     "schedule": list(SCHEDULES),
     "replica": ["hybrid(pp=2)", "hybrid(tp=2)", "hybrid(pp=2,micro_batches=3)", "pipeline(3)"],
     "variant": ["synchronous", "round_robin"],
     "topology": ["torus", "full", "random", "exponential", "none"],
-    "quorum": ["solo", 1, 2],
-    "data": ["shard"],
     "weight_versions": ["vertical_sync", "latest"],
-    "batch_norm": ["synchronized"],
-    "recompute": ["full", "selective"],
     "axes": ["[tp,dp,pp]", "[pp,dp,tp]"],
     "offload": ["offload(optimizer)", "offload(all)", "offload(optimizer,delayed=true)"],
+    "spatial": [2, 3, "1x2", "2x2"],
+    "bucket_mb": [1e-6, 0.0003, 0.07],
+    "quorum": ["solo", 1, 2],
+    "recompute": ["full", "selective"],
     "alpha": [0.13, 1.0],
-    "momentum": [0.43],
-    "outer_lr": [0.37],
     "outer_momentum": [0.0, 0.61],
     "post_local_after": [0, 2],
     "staleness": [0, 1, 3],
     "backups": [0, 2],
     "warm_start": [3, 10],
-    "spatial": [2, 3, "1x2", "2x2"],
     "micro_batches": [1, 2, 3, 5],
     "stages": [1, 3, 4],
     "shard": [1, 2, 3],
-    "stage": [2, 3],
-    **dict.fromkeys(("period", "fetch_every", "push_every", "servers", "pp", "tp", "accumulate"), [2, 3]),
+    **{"data": ["shard"], "batch_norm": ["synchronized"], "momentum": [0.43], "outer_lr": [0.37], "coordinator": [False]},
+    **dict.fromkeys(("period", "fetch_every", "push_every", "servers", "pp", "tp", "accumulate", "stage"), [2, 3]),
     **dict.fromkeys(("ep", "chunks_per_stage"), [2]),
     **dict.fromkeys(("overlap", "abandon", "asynchronous", "locked", "hybrid", "sequence", "sample_slices"), [True]),
-    "coordinator": [False],
 }
 """Values of a strategy's settings that are not the default, by the setting's name."""
-
-FAULTS = ["kill", "kill", "stop", "drop", "corrupt"]
 
 
 def drawn(seed: int, run: int) -> Choices:
     """The choices of run number `run`."""
     rng = stream(Purpose.SWARM, seed, run)
 
-    def one_of(values: list[Any]) -> Any:
+    def one_of(values: Any) -> Any:
         return values[rng.integers(len(values))]
 
     unusual = one_of([0.1, 0.25, 0.5])  # the probability that a choice is not the simplest one
@@ -117,11 +108,6 @@ def drawn(seed: int, run: int) -> Choices:
         if setting in OF_STRATEGY and rng.random() < unusual / 1.5:
             choices[f"strategy.{setting}"] = one_of(OF_STRATEGY[setting])
     for number in range(rng.choice(3, p=[0.6, 0.3, 0.1])):
-        at = int(rng.integers(1, 60)) if rng.random() < 0.5 else (one_of([*OPERATIONS]), int(rng.integers(1, 9)))
-        choices[f"fault {number}"] = (one_of(FAULTS), int(rng.integers(12)), at)
-    return {name: value for name, value in choices.items() if value != simplest(name)}
-
-
-def simplest(name: str) -> Any:
-    """The simplest value of a choice; None: to leave it out."""
-    return OF_RUN[name][0] if name in OF_RUN else None
+        at = int(rng.integers(1, 60)) if rng.random() < 0.5 else (one_of(OPERATIONS), int(rng.integers(1, 9)))
+        choices[f"fault {number}"] = (one_of(["kill", "kill", "stop", "drop", "corrupt"]), int(rng.integers(12)), at)
+    return {name: value for name, value in choices.items() if value != OF_RUN.get(name, [None])[0]}
