@@ -16,7 +16,7 @@ Choices = dict[str, Any]
 """The choices of a run that are not the simplest ones."""
 
 OF_RUN: dict[str, list[Any]] = {
-    "strategy": ["serial", *(name for name in STRATEGIES if name != "serial")],
+    "strategy": ["serial", *sorted(STRATEGIES, key="synchronous".__ne__)],
     "model": ["mlp", "uneven", "norms", "images", "lenet", "gpt", "experts"],
     "width": [4, 1, 3, 6, 33, 90, 91, 130],  # 90 x 90 numbers are a message below the eager size, 91 x 91 above it
     "depth": [1, 0, 2, 3, 6],
@@ -32,7 +32,7 @@ OF_RUN: dict[str, list[Any]] = {
         *("adam:eps=0.01", "adamw:eps=0.01", "lamb:eps=0.01", "lars:momentum=0.9", "adagrad:eps=0.01"),
         *("rmsprop:eps=0.01,momentum=0.5", "rmsprop:eps=0.01,centered=true"),
     ],
-    "lr": [0.0625, 0.0137, 0.29, 1e30],
+    "lr": [0.0137, 0.0625, 0.29, 1e30],
     "weight_decay": [0.0, 0.0123],
     "groups": [False, True],
     "schedule": ["constant", "steps", "cosine", "warm-up"],

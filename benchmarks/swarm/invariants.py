@@ -171,6 +171,8 @@ def same_numbers(invariant: str, setting: Setting, one: Outcome, other: Outcome)
     """Broken unless two reports have the same weights, losses, rates and counts, within rounding."""
     if not isinstance(one, parallel.Report) or not isinstance(other, parallel.Report):
         raise Broken(invariant, f"{one!r}\n{other!r}")
+    if not max(row["loss"] for row in other.history) < LARGEST_LOSS:
+        return
     tolerance = 1e-4 if setting.job.precision else 1e-10
     columns = ["epoch", "lr", "steps", "samples", "test_loss", *([] if one.restarts else ["loss"])]  # not of the dead
     pairs = {name: (array, other.checkpoint.model[name]) for name, array in one.checkpoint.model.items()}
@@ -179,7 +181,11 @@ def same_numbers(invariant: str, setting: Setting, one: Outcome, other: Outcome)
     for name, (found, expected) in pairs.items():
         size = max(1.0, float(np.abs(expected).max(initial=0)))
         error = float(np.nan_to_num(np.abs(found - expected)).max(initial=0)) / size
-        hold(error < tolerance or size > 1e3, invariant, f"{name} differs by {error:.3g}")  # larger: the run diverges
+        hold(error < tolerance, invariant, f"{name} differs by {error:.3g}")
+
+
+LARGEST_LOSS = 5.0
+"""A run with a larger one diverges, and multiplies rounding errors; the entropy of the labels is 1.1."""
 
 
 def promised(setting: Setting, report: parallel.Report) -> parallel.Serial | None:

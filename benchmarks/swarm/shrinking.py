@@ -40,8 +40,7 @@ def simplifications(choices: Choices) -> Iterator[Choices]:
 def _simpler(name: str, value: Any) -> list[Any]:
     if name.startswith("fault "):
         kind, rank, at = value
-        if isinstance(at, int):
-            return [(kind, rank, call) for call in range(1, at)]
-        return [(kind, 0, at)] if rank else []
+        calls = range(1, at) if isinstance(at, int) else ((at[0], number) for number in range(1, at[1]))
+        return [(kind, lower, at) for lower in range(rank)] + [(kind, rank, call) for call in calls]
     values = OF_RUN.get(name, [])
     return values[1 : values.index(value)] if value in values else []
