@@ -98,16 +98,19 @@ def drawn(seed: int, run: int) -> Choices:
         return values[rng.integers(len(values))]
 
     unusual = one_of([0.1, 0.25, 0.5])  # the probability that a choice is not the simplest one
-    choices = {name: one_of(values) for name, values in OF_RUN.items() if name == "strategy" or rng.random() < unusual}
-    if rng.random() < 0.5:  # they have most settings
-        choices["strategy"] = one_of(["synchronous", "pipeline", "hybrid", "hybrid", "sharded"])
+    common = ["synchronous", "pipeline", "hybrid", "hybrid", "sharded"]  # they have most settings
+    choices = {"strategy": one_of(common if rng.random() < 0.5 else OF_RUN["strategy"])}
     strategy = STRATEGIES[choices["strategy"]]
-    if not strategy.counts_device:
-        choices.pop("memory", None)
-    for setting in components.settings(strategy):
-        if setting in OF_STRATEGY and rng.random() < unusual / 1.5:
-            choices[f"strategy.{setting}"] = one_of(OF_STRATEGY[setting])
-    for number in range(rng.choice(3, p=[0.6, 0.3, 0.1])):
-        at = int(rng.integers(1, 60)) if rng.random() < 0.5 else (one_of(OPERATIONS), int(rng.integers(1, 9)))
-        choices[f"fault {number}"] = (one_of(["kill", "kill", "stop", "drop", "corrupt"]), int(rng.integers(12)), at)
+    often = {"epochs": 0.7, "resume on": 0.7, "compressor": 0.5, "elastic": 0.5 if strategy.resumes_from else 0.1}
+    for name, values in OF_RUN.items():
+        if rng.random() < often.get(name, unusual) and (name != "memory" or strategy.counts_device):
+            choices.setdefault(name, one_of(values))
+    for name in components.settings(strategy):
+        if name in OF_STRATEGY and rng.random() < often.get(name, unusual / 1.5):
+            choices[f"strategy.{name}"] = one_of(OF_STRATEGY[name])
+    for number in range(rng.choice(3, p=[0.5, 0.35, 0.15])):
+        at = int(rng.integers(1, 45)) if rng.random() < 0.7 else (one_of(OPERATIONS), int(rng.integers(1, 9)))
+        kind = one_of(["kill"] if choices.get("elastic") and rng.random() < 0.8 else ["kill", "stop", "drop", "corrupt"])
+        choices["on_failure"] = "raise" if choices.get("elastic") else one_of(OF_RUN["on_failure"])
+        choices[f"fault {number}"] = (kind, int(rng.integers(12)), at)
     return {name: value for name, value in choices.items() if value != OF_RUN.get(name, [None])[0]}

@@ -205,9 +205,9 @@ class RankReports:
     def _at_fault(self, culprit: int) -> int | None:
         """The rank at fault for the failure of rank `culprit`, which may only have been the first to notice."""
         known = self.failures.get(culprit)
-        if known is None or known.kind == "RankFailed":
+        if known is None:
             return culprit
-        if known.kind == "CollectiveMismatch":
+        if known.kind in ("RankFailed", "CollectiveMismatch"):
             return known.at_fault
         if known.kind == "CommTimeout":
             end = self._end_of_waits(culprit)
