@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
@@ -20,60 +20,51 @@ from minidl.random import Purpose, stream
 from minidl.tensor import Tensor
 
 FEATURES, SIDE, CLASSES, TOKENS = 5, 8, 3, 8
-TEXT, IMAGES = ("gpt", "experts"), ("images", "lenet")
 
 
-class Uneven(nn.Module):
-    """Tied and frozen weights, and weights that nothing uses, in the middle of others."""
+class Unused(nn.Tanh):
+    """A Tanh with weights that nothing uses."""
 
-    def __init__(self, width: int) -> None:
-        self.first, self.frozen, self.second, self.third = (
-            nn.Linear(size, width) for size in (FEATURES, width, width, width)
-        )
-        self.frozen.requires_grad_(False)
-        self.third.weight = self.second.weight
-        self.unused, self.last = nn.Linear(4, 4), nn.Linear(width, CLASSES)
-
-    def stages(self) -> list[nn.Stage]:
-        def tanh(layer: nn.Module) -> nn.Stage:
-            return nn.Stage(lambda x: layer(x).tanh(), layer)
-
-        hidden = map(tanh, (self.first, self.frozen, self.second, self.third))
-        return [*hidden, nn.Stage(self.last, self.last, self.unused)]
-
-    def forward(self, x: Any) -> Any:
-        return nn.run_stages(self.stages(), x)
+    def __init__(self) -> None:
+        self.unused = nn.Linear(4, 4)
 
 
-def model(run: Any) -> nn.Module:
-    """The model of the run, in float64."""
-    width, depth, made = run.width, run.depth, list[nn.Module]()
-    if run.model == "uneven":
-        return Uneven(width).double()
-    if run.model in TEXT:
-        experts = 2 if run.model == "experts" else None
-        return nn.models.GPT(CLASSES, TOKENS, depth % 4, 2, 2 * min(width, 8), run.dropout, experts=experts).double()
-    if run.model == "lenet":
-        return nn.models.LeNet(SIDE, CLASSES).double()
-    if run.model == "mlp":
-        return nn.models.MLP(FEATURES, *[width] * depth, CLASSES).double()
-    if run.model == "images":
-        for channels in (1, *[3] * (depth % 3)):
-            made += [nn.Conv2d(channels, 3, 3, padding=1, bias=False), nn.BatchNorm2d(3), nn.ReLU()]
-        made += [nn.Dropout(run.dropout), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(3 * (SIDE // 2) ** 2, CLASSES)]
-        return nn.Sequential(*made).double()
-    for size in (FEATURES, *[width] * depth):
-        made += [nn.Linear(size, width, bias=False), nn.BatchNorm1d(width), nn.ReLU(), nn.Dropout(run.dropout)]
-        made += [nn.Linear(width, width), nn.LayerNorm(width)]
-    return nn.Sequential(*made, nn.Linear(width, CLASSES)).double()
+def uneven(run: Any) -> nn.Module:
+    """A model with tied and frozen weights, and weights that nothing uses, in the middle of others."""
+    first, frozen, tied, also_tied = (nn.Linear(size, run.width) for size in (FEATURES, *[run.width] * 3))
+    frozen.requires_grad_(False)
+    also_tied.weight = tied.weight
+    return nn.Sequential(first, Unused(), frozen, tied, nn.Tanh(), also_tied, nn.Linear(run.width, CLASSES))
+
+
+def convolutions(run: Any) -> nn.Module:
+    made = list[nn.Module]()
+    for channels in (1, *[3] * (run.depth % 3)):
+        made += [nn.Conv2d(channels, 3, 3, padding=1, bias=False), nn.BatchNorm2d(3), nn.ReLU()]
+    made += [nn.Dropout(run.dropout), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(3 * (SIDE // 2) ** 2, CLASSES)]
+    return nn.Sequential(*made)
+
+
+def gpt(run: Any, **settings: Any) -> nn.Module:
+    return nn.models.GPT(CLASSES, TOKENS, run.depth % 4, 2, 2 * min(run.width, 8), run.dropout, **settings)
+
+
+MODELS: dict[str, Callable[[Any], nn.Module]] = {
+    "mlp": lambda run: nn.models.MLP(FEATURES, *[run.width] * run.depth, CLASSES),
+    "uneven": uneven,
+    "convolutions": convolutions,
+    "lenet": lambda run: nn.models.LeNet(SIDE, CLASSES),
+    "gpt": gpt,
+    "experts": partial(gpt, experts=2),
+}
 
 
 def samples(run: Any) -> Splits:
     """Random samples for the model of the run; five more of them are the test set."""
-    rng, count = stream(Purpose.SWARM, run.seed), run.samples
-    labels: tuple[int, ...] = (count + 5, TOKENS) if run.model in TEXT else (count + 5,)
-    shape = (1, SIDE, SIDE) if run.model in IMAGES else (FEATURES,)
-    x: Any = rng.integers(CLASSES, size=labels) if run.model in TEXT else rng.normal(size=(count + 5, *shape))
+    rng, count, is_text = stream(Purpose.SWARM, run.seed), run.samples, run.model in ("gpt", "experts")
+    labels: tuple[int, ...] = (count + 5, TOKENS) if is_text else (count + 5,)
+    shape = (1, SIDE, SIDE) if run.model in ("convolutions", "lenet") else (FEATURES,)
+    x: Any = rng.integers(CLASSES, size=labels) if is_text else rng.normal(size=(count + 5, *shape))
     y: Any = rng.integers(CLASSES, size=labels)
     if run.loss == "padded":
         y[rng.random(labels) < 0.3] = -100
@@ -131,28 +122,15 @@ NETWORKS: dict[str, Callable[[int], cluster.Network]] = {
 }
 
 
-@dataclass
-class Setting:
-    """What a run trains, by which strategy, and with which options of `train`.
+def build(choices: Choices) -> Any:
+    """The run of these choices: each of them, `is_calm`, and `options`, the arguments of `parallel.train`.
 
-    run      all choices of the run
-    is_calm  whether no rank fails, and no message is lost or changed
+    A run is calm if no rank fails, and no message is lost or changed. ValueError if the choices contradict each other.
     """
-
-    run: Any
-    is_calm: bool
-    job: parallel.Job
-    strategy: Any
-    nodes: int
-    options: dict[str, Any]
-
-
-def build(choices: Choices) -> Setting:
-    """What the choices stand for. ValueError if they contradict each other."""
     run = SimpleNamespace(**{name.replace(" ", "_"): choices.get(name, values[0]) for name, values in OF_RUN.items()})
     faults = [value for name, value in choices.items() if name.startswith("fault ")]
     job = parallel.Job(
-        model=partial(model, run),
+        model=lambda: MODELS[run.model](run).double(),
         data=partial(samples, run),
         optimizer=partial(optimizer, run),
         schedule=SCHEDULES.get(run.schedule),
@@ -168,19 +146,15 @@ def build(choices: Choices) -> Setting:
     ranks, plan = nodes + strategy.servers, cluster.FaultPlan(seed=run.seed)
     for kind, rank, at in [*faults, *([("slow", *run.slow)] if run.slow else [])]:
         plan = getattr(plan, kind)(rank % ranks, at)
-    options = {
-        "on": cluster.Simulation(
-            NETWORKS[run.network](ranks) if run.network in NETWORKS else run.network,
-            cluster.Node(run.flops_per_s, 10 * run.flops_per_s, run.jitter, {0: 1.3}) if run.flops_per_s else None,
-            memory=cluster.Memory(run.memory, (1e-5, 1e9), host=0.1) if run.memory else None,
-        ),
-        "faults": plan,
-        "elastic": parallel.Elastic(rejoin=True) if run.elastic == "rejoin" else run.elastic,
-        "on_failure": run.on_failure,
-        "timeout": 1e5,
-        "deadline": 60.0,  # real seconds; a run takes a fraction of one
-    }
-    return Setting(run, not faults, job, strategy, nodes, options)
+    engine = cluster.Simulation(
+        NETWORKS[run.network](ranks) if run.network in NETWORKS else run.network,
+        cluster.Node(run.flops_per_s, 10 * run.flops_per_s, run.jitter, {0: 1.3}) if run.flops_per_s else None,
+        memory=cluster.Memory(run.memory, (1e-5, 1e9), host=0.1) if run.memory else None,
+    )
+    run.is_calm, run.options = not faults, {"job": job, "strategy": strategy, "nodes": nodes, "on": engine}
+    run.options |= {"faults": plan, "on_failure": run.on_failure, "timeout": 1e5, "deadline": 60.0}  # a run takes 0.1 s
+    run.options["elastic"] = parallel.Elastic(rejoin=True) if run.elastic == "rejoin" else run.elastic
+    return run
 
 
 def ranks_of_worker(strategy: Any) -> int:

@@ -15,9 +15,14 @@ from minidl.random import Purpose, stream
 Choices = dict[str, Any]
 """The choices of a run that are not the simplest ones."""
 
+OPTIMIZERS = """
+sgd sgd:momentum=0.9,nesterov=true sgd:momentum=0.7,momentum_form=v sgd:momentum=0.9,dampening=0.3 adam:eps=0.01
+adamw:eps=0.01 lamb:eps=0.01 lars:momentum=0.9 adagrad:eps=0.01
+rmsprop:eps=0.1,momentum=0.5 rmsprop:eps=0.1,centered=true
+"""
 OF_RUN: dict[str, list[Any]] = {
     "strategy": ["serial", *sorted(STRATEGIES, key="synchronous".__ne__)],
-    "model": ["mlp", "uneven", "norms", "images", "lenet", "gpt", "experts"],
+    "model": ["mlp", "uneven", "convolutions", "lenet", "gpt", "experts"],
     "width": [4, 1, 3, 6, 33, 90, 91, 130],  # 90 x 90 numbers are a message below the eager size, 91 x 91 above it
     "depth": [1, 0, 2, 3, 6],
     "dropout": [0.0, 0.31],
@@ -27,11 +32,7 @@ OF_RUN: dict[str, list[Any]] = {
     "growing": [False, True],
     "shards": list(SHARDS),
     "loss": ["cross entropy", "padded", "class weights", "smoothed", "squared error", "linear"],
-    "optimizer": [
-        *("sgd", "sgd:momentum=0.9,nesterov=true", "sgd:momentum=0.7,momentum_form=v", "sgd:momentum=0.9,dampening=0.3"),
-        *("adam:eps=0.01", "adamw:eps=0.01", "lamb:eps=0.01", "lars:momentum=0.9", "adagrad:eps=0.01"),
-        *("rmsprop:eps=0.01,momentum=0.5", "rmsprop:eps=0.01,centered=true"),
-    ],
+    "optimizer": OPTIMIZERS.split(),
     "lr": [0.0137, 0.0625, 0.29, 1e30],
     "weight_decay": [0.0, 0.0123],
     "groups": [False, True],
@@ -52,42 +53,46 @@ OF_RUN: dict[str, list[Any]] = {
 }
 """The values of each choice of a run, the simplest one first."""
 
-KEEPABLE = (
-    *("top_k(0.1)", "top_k(0.37,all_reduce=split)", "random_k(0.23)", "random_k(0.6,unbiased=true)", "half(bf16)"),
-    *("threshold(0.011)", "one_bit", "sign", "qsgd(3)", "qsgd(127,bucket=7)", "power_sgd(1)", "power_sgd(2)"),
-    *("quantized_all_reduce(qsgd(7))", "lossless(qsgd(5))", "coding_time(top_k(0.1),0.001)"),
-)
-OTHERS = "half(fp16)", "tern_grad", "tern_grad(2.5)", "signum", "dgc(0.1)", "dgc(0.1,warmup=(),momentum=0.5)"
-
-OF_STRATEGY: dict[str, list[Any]] = {
-    "algorithm": sorted(NAMED),
-    "compressor": [*KEEPABLE, *(f"error_feedback({one})" for one in KEEPABLE), *OTHERS],
-    "schedule": list(SCHEDULES),
-    "replica": ["hybrid(pp=2)", "hybrid(tp=2)", "hybrid(pp=2,micro_batches=3)", "pipeline(3)"],
-    "variant": ["synchronous", "round_robin"],
-    "topology": ["torus", "full", "random", "exponential", "none"],
-    "weight_versions": ["vertical_sync", "latest"],
-    "axes": ["[tp,dp,pp]", "[pp,dp,tp]"],
-    "offload": ["offload(optimizer)", "offload(all)", "offload(optimizer,delayed=true)"],
-    "spatial": [2, 3, "1x2", "2x2"],
-    "bucket_mb": [1e-6, 0.0003, 0.07],
-    "quorum": ["solo", 1, 2],
-    "recompute": ["full", "selective"],
-    "alpha": [0.13, 1.0],
-    "outer_momentum": [0.0, 0.61],
-    "post_local_after": [0, 2],
-    "staleness": [0, 1, 3],
-    "backups": [0, 2],
-    "warm_start": [3, 10],
-    "micro_batches": [1, 2, 3, 5],
-    "stages": [1, 3, 4],
-    "shard": [1, 2, 3],
-    **{"data": ["shard"], "batch_norm": ["synchronized"], "momentum": [0.43], "outer_lr": [0.37], "coordinator": [False]},
-    **dict.fromkeys(("period", "fetch_every", "push_every", "servers", "pp", "tp", "accumulate", "stage"), [2, 3]),
-    **dict.fromkeys(("ep", "chunks_per_stage"), [2]),
-    **dict.fromkeys(("overlap", "abandon", "asynchronous", "locked", "hybrid", "sequence", "sample_slices"), [True]),
-}
-"""Values of a strategy's settings that are not the default, by the setting's name."""
+COMPRESSORS = """
+top_k(0.1) top_k(0.37,all_reduce=split) random_k(0.23) random_k(0.6,unbiased=true) half(bf16) threshold(0.011) one_bit
+sign qsgd(3) qsgd(127,bucket=7) power_sgd(1) power_sgd(2) quantized_all_reduce(qsgd(7)) lossless(qsgd(5))
+coding_time(top_k(0.1),0.001) half(fp16) tern_grad tern_grad(2.5) signum dgc(0.1) dgc(0.1,warmup=(),momentum=0.5)
+""".split()  # noqa: SIM905
+SETTINGS = f"""
+algorithm: {" ".join(NAMED)}
+schedule: {" ".join(SCHEDULES)}
+compressor: {" ".join(COMPRESSORS)} {" ".join(f"error_feedback({one})" for one in COMPRESSORS)}
+replica: hybrid(pp=2) hybrid(tp=2) hybrid(pp=2,micro_batches=3) pipeline(3)
+offload: offload(optimizer) offload(all) offload(optimizer,delayed=true)
+period fetch_every push_every servers pp tp accumulate stage: 2 3
+overlap abandon asynchronous locked hybrid sequence sample_slices: true
+variant: synchronous round_robin
+topology: torus full random exponential none
+weight_versions: vertical_sync latest
+axes: [tp,dp,pp] [pp,dp,tp]
+spatial: 2 3 1x2 2x2
+bucket_mb: 0.000001 0.0003 0.07
+quorum: solo 1 2
+recompute: full selective
+data: shard
+batch_norm: synchronized
+alpha: 0.13 1.0
+momentum outer_lr: 0.43
+outer_momentum: 0.0 0.61
+post_local_after backups: 0 2
+staleness: 0 1 3
+warm_start: 3 10
+micro_batches: 1 2 3 5
+stages: 1 3 4
+shard: 1 2 3
+ep chunks_per_stage: 2
+coordinator: false
+"""
+OF_STRATEGY = {
+    name: values.split() for line in SETTINGS.strip().splitlines() for names, _, values in [line.partition(": ")]
+    for name in names.split()
+}  # fmt: skip
+"""What is typed for a strategy's settings that are not the default, by the setting's name."""
 
 
 def drawn(seed: int, run: int) -> Choices:
@@ -110,7 +115,8 @@ def drawn(seed: int, run: int) -> Choices:
             choices[f"strategy.{name}"] = one_of(OF_STRATEGY[name])
     for number in range(rng.choice(3, p=[0.5, 0.35, 0.15])):
         at = int(rng.integers(1, 45)) if rng.random() < 0.7 else (one_of(OPERATIONS), int(rng.integers(1, 9)))
-        kind = one_of(["kill"] if choices.get("elastic") and rng.random() < 0.8 else ["kill", "stop", "drop", "corrupt"])
+        is_death = choices.get("elastic") and rng.random() < 0.8
+        kind = "kill" if is_death else one_of(["kill", "stop", "drop", "corrupt"])
         choices["on_failure"] = "raise" if choices.get("elastic") else one_of(OF_RUN["on_failure"])
         choices[f"fault {number}"] = (kind, int(rng.integers(12)), at)
     return {name: value for name, value in choices.items() if value != OF_RUN.get(name, [None])[0]}

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from benchmarks.swarm.choices import OF_RUN, Choices
-from benchmarks.swarm.invariants import Broken, check
+from benchmarks.swarm.invariants import check
 
 
 def broken(choices: Choices) -> str:
-    """The invariant that the run breaks; "" if all hold. An error of the swarm's own counts as one."""
+    """The invariant that the run breaks, or the kind of an error of the swarm's own; "" if all is well."""
     try:
         check(choices)
-    except Broken as error:
-        return error.invariant
     except Exception as error:
-        return type(error).__name__
+        return getattr(error, "invariant", type(error).__name__)
     return ""
 
 
@@ -33,14 +30,10 @@ def simplifications(choices: Choices) -> Iterator[Choices]:
     for name in choices:
         yield {key: value for key, value in choices.items() if key != name and not key.startswith(f"{name}.")}
     for name, value in choices.items():
-        for simpler in _simpler(name, value):
-            yield choices | {name: simpler}
-
-
-def _simpler(name: str, value: Any) -> list[Any]:
-    if name.startswith("fault "):
-        kind, rank, at = value
-        calls = range(1, at) if isinstance(at, int) else ((at[0], number) for number in range(1, at[1]))
-        return [(kind, lower, at) for lower in range(rank)] + [(kind, rank, call) for call in calls]
-    values = OF_RUN.get(name, [])
-    return values[1 : values.index(value)] if value in values else []
+        if name.startswith("fault "):
+            kind, rank, at = value
+            yield from (choices | {name: (kind, lower, at)} for lower in range(rank))
+            if isinstance(at, int):
+                yield from (choices | {name: (kind, rank, call)} for call in range(1, at))
+        elif name in OF_RUN:
+            yield from (choices | {name: simpler} for simpler in OF_RUN[name][1 : OF_RUN[name].index(value)])
