@@ -152,7 +152,7 @@ def build(choices: Choices) -> Any:
         memory=cluster.Memory(run.memory, (1e-5, 1e9), host=0.1) if run.memory else None,
     )
     run.is_calm, run.options = not faults, {"job": job, "strategy": strategy, "nodes": nodes, "on": engine}
-    run.options |= {"faults": plan, "on_failure": run.on_failure, "timeout": 1e5, "deadline": 60.0}  # a run takes 0.1 s
+    run.options |= {"faults": plan, "on_failure": run.on_failure, "timeout": 1e5, "deadline": 600.0}
     run.options["elastic"] = parallel.Elastic(rejoin=True) if run.elastic == "rejoin" else run.elastic
     return run
 

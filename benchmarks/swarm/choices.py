@@ -64,7 +64,8 @@ schedule: {" ".join(SCHEDULES)}
 compressor: {" ".join(COMPRESSORS)} {" ".join(f"error_feedback({one})" for one in COMPRESSORS)}
 replica: hybrid(pp=2) hybrid(tp=2) hybrid(pp=2,micro_batches=3) pipeline(3)
 offload: offload(optimizer) offload(all) offload(optimizer,delayed=true)
-period fetch_every push_every servers pp tp accumulate stage: 2 3
+period: 1 2 3
+fetch_every push_every servers pp tp accumulate stage: 2 3
 overlap abandon asynchronous locked hybrid sequence sample_slices: true
 variant: synchronous round_robin
 topology: torus full random exponential none

@@ -106,10 +106,12 @@ CAUSES: dict[str, tuple[type[Exception], ...]] = {
 def check_blame(error: cluster.ClusterError, trace: Any) -> None:
     """BrokenError unless the error has the kind of a fault that took effect, and names its rank."""
     said = f"{type(error).__name__} of rank {error.rank}: {error}"
+    backwards = [event for event in trace.events if event.end < event.start]
+    hold(not backwards, "no event ends before it begins", backwards)
     hold("deadline" not in said.partition("\n")[0], "a run comes back within its deadline", said)
     if isinstance(error.cause, parallel.NonFiniteLoss):
         return
-    took_effect = [(event.rank, event.label.split()[0]) for event in (trace.faults if trace else ())]
+    took_effect = [(event.rank, event.label.split()[0]) for event in trace.faults]
     at_fault = [rank for rank, kind in took_effect if isinstance(error, CAUSES[kind])]
     hold(at_fault, "a rank fails by a planned fault only", said)
     if {kind for _, kind in took_effect} <= {"kill", "stop"}:
@@ -145,6 +147,8 @@ def numbers_add_up(run: Any, report: parallel.Report) -> None:
     if run.is_calm and strategy.resumes_from in ("step", "checkpoint"):
         hold(len(set(report.digests)) == 1, "nodes that agree on every gradient have the same weights", report.digests)
         hold(found == expected, "a run reads each sample once an epoch", f"{found} of {expected}")
+    path = report.trace.critical_path().seconds
+    hold(report.restarts or path <= report.seconds * (1 + 1e-9), "the critical path is in the run", path)
     if not report.failures and not report.restarts:  # ranks that fail leave messages behind
         total = Traffic.total(traffic for rank in report.trace.ledger() for traffic in rank.values())
         lost = sum(event.label.startswith("drop") for event in report.trace.faults)
@@ -188,6 +192,9 @@ def promised(run: Any, report: parallel.Report) -> parallel.Serial | None:
     if "averaging keeps this mean" in doc and (run.loss, run.depth, run.model) == ("linear", 0, "mlp"):
         is_other = run.clip_norm or report.restarts or strategy.asynchronous or not run.optimizer.startswith("sgd")
         return None if is_other else parallel.Serial()
+    if type(strategy) is parallel.LocalSGD and strategy.period == 1:
+        is_plain = run.optimizer == "sgd" and run.model != "convolutions" and not (run.clip_norm or report.restarts)
+        return parallel.Serial(nodes) if is_plain else None
     if not re.search("Equal to (`?Serial|Synchronous)", doc):
         return None
     micro_batches = getattr(strategy, "accumulate", plan.micro_batches)

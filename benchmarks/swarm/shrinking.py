@@ -18,9 +18,12 @@ def broken(choices: Choices) -> str:
 
 
 def shrunk(choices: Choices) -> Choices:
-    """The choices, each as simple as it can be while the run still breaks the same invariant."""
+    """The choices, each as simple as it can be while the run still breaks the same invariant.
+
+    They are returned as they are if the run breaks none when it is played again.
+    """
     invariant = broken(choices)
-    while simpler := next((one for one in simplifications(choices) if broken(one) == invariant), None):
+    while invariant and (simpler := next((one for one in simplifications(choices) if broken(one) == invariant), None)):
         choices = simpler
     return choices
 
