@@ -45,8 +45,8 @@ def convolutions(run: Any) -> nn.Module:
     return nn.Sequential(*made)
 
 
-def gpt(run: Any, **settings: Any) -> nn.Module:
-    return nn.models.GPT(CLASSES, TOKENS, run.depth % 4, 2, 2 * min(run.width, 8), run.dropout, **settings)
+def gpt_settings(run: Any) -> tuple[Any, ...]:
+    return CLASSES, TOKENS, run.depth % 4, 2, 2 * min(run.width, 8), run.dropout
 
 
 MODELS: dict[str, Callable[[Any], nn.Module]] = {
@@ -54,8 +54,8 @@ MODELS: dict[str, Callable[[Any], nn.Module]] = {
     "uneven": uneven,
     "convolutions": convolutions,
     "lenet": lambda run: nn.models.LeNet(SIDE, CLASSES),
-    "gpt": gpt,
-    "experts": partial(gpt, experts=2),
+    "gpt": lambda run: nn.models.GPT(*gpt_settings(run)),
+    "experts": lambda run: nn.models.GPT(*gpt_settings(run), experts=2),
 }
 
 
@@ -76,27 +76,22 @@ def samples(run: Any) -> Splits:
 class WatchedErrorFeedback(compress.ErrorFeedback):
     """Error feedback that verifies that it never keeps much more than all that it was given."""
 
-    given: Any = 0.0
+    given: float = 0.0
 
     def add_up(self, array: Any, nodes: int, rank: int) -> compress.exchange.Exchange:
-        self.given = self.given + np.abs(array).astype(np.float64)
+        self.given += np.linalg.norm(array.astype(np.float64))
         result = yield from super().add_up(array, nodes, rank)
-        kept, given = (float(np.linalg.norm(np.asarray(one, np.float64))) for one in (self.residual, self.given))
-        if given < 1e30 and not kept <= 1e-6 + 10 * given:  # above, a float32 in a message is infinite
-            raise AssertionError(f"the residual has the norm {kept}, and all gradients together {given}")
+        kept = np.linalg.norm(np.asarray(self.residual, np.float64))
+        if self.given < 1e30 and not kept <= 1e-6 + 10 * self.given:  # above, a float32 in a message is infinite
+            raise AssertionError(f"the residual has the norm {kept}, and the gradients together {self.given}")
         return result
-
-
-def linear_loss(outputs: Tensor, targets: Any) -> Tensor:
-    """A loss with the same gradient at all outputs."""
-    return (outputs * Tensor(targets.astype(outputs.dtype))).mean()
 
 
 LOSSES: dict[str, Any] = {
     "class weights": nn.CrossEntropyLoss(np.array([0.3, 1.0, 2.7]), axis=-1),
     "smoothed": nn.CrossEntropyLoss(label_smoothing=0.13, axis=-1),
     "squared error": F.mse_loss,
-    "linear": linear_loss,
+    "linear": lambda outputs, targets: (outputs * Tensor(targets.astype(outputs.dtype))).mean(),
 }
 
 

@@ -28,11 +28,10 @@ Outcome = parallel.Report | Exception
 
 
 class BrokenError(AssertionError):
-    """An invariant does not hold; `invariant` names it."""
+    """An invariant does not hold: its name, and what was found."""
 
-    def __init__(self, invariant: str, found: object) -> None:
-        super().__init__(f"{invariant}: {found}")
-        self.invariant = invariant
+    def __str__(self) -> str:
+        return ": ".join(map(str, self.args))
 
 
 def hold(holds: object, invariant: str, found: object) -> None:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from benchmarks.swarm.choices import OF_RUN, Choices
-from benchmarks.swarm.invariants import check
+from benchmarks.swarm.invariants import BrokenError, check
 
 
 def broken(choices: Choices) -> str:
-    """The invariant that the run breaks, or the kind of an error of the swarm's own; "" if all is well."""
+    """The invariant that the run breaks, or the type of an error of the swarm's own; "" if all is well."""
     try:
         check(choices)
     except Exception as error:
-        return getattr(error, "invariant", type(error).__name__)
+        return str(error.args[0] if isinstance(error, BrokenError) else type(error))
     return ""
 
 
