@@ -166,7 +166,8 @@ def same_numbers(invariant: str, run: Any, one: Outcome, other: Outcome) -> None
         raise BrokenError(invariant, f"{one!r}\n{other!r}")
     if not max(row["loss"] for row in other.history) < LARGEST_LOSS:
         return
-    columns = ["epoch", "lr", "steps", "samples", "test_loss", *([] if one.restarts else ["loss"])]  # not of the dead
+    is_whole = not one.restarts and one.strategy.resumes_from != "mean"  # else of survivors, or at weights of their own
+    columns = ["epoch", "lr", "steps", "samples", "test_loss", *["loss"] * is_whole]
     pairs = {name: (array, other.checkpoint.model[name]) for name, array in one.checkpoint.model.items()}
     for name in columns:
         pairs[name] = tuple(np.array([dict(row)[name] for row in each.history]) for each in (one, other))
