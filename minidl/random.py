@@ -50,6 +50,7 @@ class Purpose(Enum):
     GLYPHS = "distorted letters: set (training or test)"
     SPARSE_ROWS = "generated sparse rows: none"
     BENCHMARK = "minibatches that `python -m benchmarks` trains on, arrays of operations that are timed: none"
+    SWARM = "runs that `python -m benchmarks.swarm` draws, and their samples: run; none"
     GRADCHECK = "directions of finite differences: none"
     NODE_FAILURES = "the times at which the nodes of a simulated job fail: none"
     TRIAL_MAPS = "maps on which code is tried, whole and in tiles: none"

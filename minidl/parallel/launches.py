@@ -68,7 +68,7 @@ def launch_to_the_end(
         records = with_epochs_of_the_dead(survived, leg.records)
         if elastic is None:
             return Launched(run, nodes, records, seconds, restarts)
-        deaths = _deaths(run.failures, records)
+        deaths = _deaths(run, records)
         if _is_done(records, strategy):
             return Launched(run, nodes, records, seconds, restarts)
         if deaths and sum(bool(restart.died) for restart in restarts) >= elastic.restarts:
@@ -111,22 +111,23 @@ def check_elastic(
     return elastic
 
 
-def _deaths(failures: dict[int, cluster.ClusterError], records: list[RankRecord]) -> dict[int, cluster.ClusterError]:
-    """The failures that are deaths, which others may have had to end for.
+def _deaths(run: Run, records: list[RankRecord]) -> dict[int, cluster.ClusterError]:
+    """The failures of a launch that are deaths, which others may have had to end for.
 
     Raises the first one that is something else: an error of the program would come again.
     """
     deaths: dict[int, cluster.ClusterError] = {
         rank: failure
-        for rank, failure in failures.items()
+        for rank, failure in run.failures.items()
         if failure.cause is None and isinstance(failure, cluster.RankFailed)
     }
-    for rank, failure in failures.items():
+    for rank, failure in run.failures.items():
         is_consequence = deaths and isinstance(failure.cause, (cluster.RankFailed, cluster.Deadlock))
         if rank not in deaths and not is_consequence:
             raise failure
     for record in records:
-        if record.interrupted is not None and not failures:  # by a deadlock of its own
+        if record.interrupted is not None and not run.failures:  # by a deadlock of its own
+            record.interrupted.trace = run.trace
             raise record.interrupted
     return deaths
 

@@ -42,6 +42,23 @@ def test_a_rank_that_stands_still_is_at_fault_and_not_who_waited_for_one_who_wai
     assert "rank 1 did not answer: it was stopped" in str(error)
 
 
+def asks_a_server(comm: cluster.Communicator) -> None:
+    if comm.rank == 2:
+        for _ in range(3):
+            comm.recv(cluster.ANY)
+        return
+    for _ in range(2 - comm.rank):
+        comm.send(comm.rank, 2)
+
+
+@pytest.mark.parametrize("on", ENGINES)
+def test_the_only_rank_that_neither_waits_nor_has_returned_is_at_fault_for_a_receive_from_any_rank(on: str) -> None:
+    error = failure_of(asks_a_server, nodes=3, on=on, timeout=2, faults=cluster.FaultPlan().stop(1, at="send"))
+    assert isinstance(error, cluster.CommTimeout)
+    assert error.rank == 1
+    assert str(error).startswith("rank 1 did not answer: it was stopped")
+
+
 def test_a_rank_that_died_as_well_is_said_to_be_dead() -> None:
     def program(comm: cluster.Communicator) -> None:
         os._exit(3 + comm.rank)

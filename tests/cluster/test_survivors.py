@@ -44,6 +44,18 @@ def test_the_others_go_on_and_the_run_says_who_failed_however_long_the_text_is(o
     assert 0 <= run.failures[1].seconds <= run.seconds
 
 
+@pytest.mark.parametrize("on", ENGINES)
+def test_a_survivor_that_needed_the_failed_rank_names_that_one(on: str) -> None:
+    def program(comm: cluster.Communicator) -> None:
+        if comm.rank == 1:
+            raise ValueError("lost")
+        if comm.rank == 2:
+            comm.recv(1)
+
+    run = survive(program, on=on)
+    assert {rank: error.rank for rank, error in run.failures.items()} == {1: 1, 2: 1}
+
+
 def test_a_rank_that_has_yet_to_read_that_another_one_failed_is_not_in_a_deadlock(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

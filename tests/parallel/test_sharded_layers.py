@@ -14,9 +14,9 @@ JOB = small_job()
 
 
 @pytest.mark.parametrize("optimizer", [optim.LARS, optim.LAMB])
-def test_an_optimizer_that_needs_norms_of_whole_parameters_is_refused(optimizer):
+def test_an_optimizer_that_needs_norms_of_whole_parameters_is_refused_before_the_ranks_start(optimizer):
     strategy = Hybrid(tp=2, micro_batches=1, layout={"0": ColumnLinear, "3": RowLinear})
-    with pytest.raises(cluster.ClusterError, match=r"needs the norm of whole parameters, .* a shard of 0.weight"):
+    with pytest.raises(ValueError, match=r"needs the norm of whole parameters, .* a shard of 0.weight"):
         parallel.train(replace(JOB, optimizer=partial(optimizer, lr=0.1)), strategy, 2, on="simulation")
 
 

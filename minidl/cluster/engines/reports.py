@@ -205,13 +205,13 @@ class RankReports:
     def _at_fault(self, culprit: int) -> int | None:
         """The rank at fault for the failure of rank `culprit`, which may only have been the first to notice."""
         known = self.failures.get(culprit)
-        if known is None or known.kind == "RankFailed":
+        if known is None:
             return culprit
-        if known.kind == "CollectiveMismatch":
+        if known.kind in ("RankFailed", "CollectiveMismatch"):
             return known.at_fault
         if known.kind == "CommTimeout":
             end = self._end_of_waits(culprit)
-            return culprit if end is None else end
+            return next((rank for rank in (end, self._only_one_awake()) if rank is not None), culprit)
         return culprit if known.at_fault is None or self._is_odd_one(culprit) else known.at_fault
 
     def _is_odd_one(self, culprit: int) -> bool:
@@ -232,6 +232,12 @@ class RankReports:
             rank = known.wait.peer
             passed.add(rank)
         return rank
+
+    def _only_one_awake(self) -> int | None:
+        """The rank that has neither returned nor was waiting, if it is a single one; else None."""
+        waiting = {rank for rank, known in self.failures.items() if known.wait}
+        awake = set(range(len(self.recordings))) - self.returned - waiting
+        return awake.pop() if len(awake) == 1 else None
 
     def deadline_error(
         self, deadline: float | None, had_begun: bool = True, at_fault: int | None = None

@@ -280,7 +280,8 @@ class Recorder:
 
     def close(self) -> Recording:
         """End the record: the program has returned or failed."""
-        self._add(WAIT if self.operation else COMPUTE, self._now(), 0, -1, self.operation or "")
+        now = max(self._now(), self.last)  # a simulated rank may have worked ahead of the failure that ends it
+        self._add(WAIT if self.operation else COMPUTE, now, 0, -1, self.operation or "")
         recorders = [self, *(self._lanes[number] for number in sorted(self._lanes))]
         ledger: dict[str, dict[str, Traffic]] = {}
         for recorder in recorders:

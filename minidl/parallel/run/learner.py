@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from math import prod
 
 from minidl.amp import GradScaler
 from minidl.nn import Parameter
 from minidl.nn.shard import FlatShard
+from minidl.optim import Optimizer
 from minidl.optim.layer_wise import LayerWise
 from minidl.parallel.job import Job
 from minidl.parallel.run.partition import Partition, Slices
@@ -34,12 +35,7 @@ class Learner:
     ) -> None:
         self._job = job
         self.optimizer = job.optimizer(parameters)
-        sharded = [parameter for parameter in parameters if parameter.shard is not None]
-        if sharded and isinstance(self.optimizer, LayerWise):
-            raise ValueError(
-                f"{type(self.optimizer).__name__} needs the norm of whole parameters, but this rank holds a shard of "
-                f"{partition.names[sharded[0]]}: choose an optimizer that treats every weight by itself"
-            )
+        check_norms(self.optimizer, {parameter: partition.names.get(parameter, "") for parameter in parameters})
         if slices is not None:
             for group in self.optimizer.param_groups:
                 mine = (p for p in group["params"] if p in slices or p not in partition.names)  # one of the loss stays
@@ -65,6 +61,16 @@ class Learner:
         self._schedule_steps = max(now, steps)
         for _ in range(steps - now if self.schedule is not None else 0):
             self.schedule.step()
+
+
+def check_norms(optimizer: Optimizer, names: Mapping[Parameter, str]) -> None:
+    """Raise ValueError if the optimizer needs norms of whole parameters and a rank has only a shard of one."""
+    sharded = [name for parameter, name in names.items() if parameter.shard is not None]
+    if sharded and isinstance(optimizer, LayerWise):
+        raise ValueError(
+            f"{type(optimizer).__name__} needs the norm of whole parameters, but a rank holds only a shard of "
+            f"{sharded[0]}: choose an optimizer that treats every weight by itself"
+        )
 
 
 def slices_of(parameters: Sequence[Parameter], start: int, stop: int) -> Slices:

@@ -460,8 +460,10 @@ class Session:
             self.begin_forward(replica, seed=seed)
             yield batch
             samples += batch.total
-            if self._reports and monotonic() - self._last_report > PROGRESS_SECONDS:
-                self._report(len(loader), per_second(samples * sharers, self.clock() - started))
+            if self._reports:
+                seconds = self.clock() - started  # always: to ask is a turn in a simulation, and real time decides none
+                if monotonic() - self._last_report > PROGRESS_SECONDS:
+                    self._report(len(loader), per_second(samples * sharers, seconds))
         self._end_pass()
 
     def _end_pass(self) -> None:

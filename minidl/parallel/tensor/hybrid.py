@@ -32,6 +32,7 @@ from minidl.parallel.memory_plan import MemoryPlan, MemoryUnknown
 from minidl.parallel.pipeline.chunks import Computing
 from minidl.parallel.pipeline.pipeline import Pipeline, completed_with
 from minidl.parallel.plan import ParallelPlan, in_any_order
+from minidl.parallel.run.learner import check_norms
 from minidl.parallel.run.partition import Partition
 from minidl.parallel.run.session import Session
 from minidl.parallel.sharded.flat_group import cut, shape_of
@@ -334,6 +335,7 @@ class Hybrid(Pipeline):
     def _nothing_of_the_split(self, job: Job, division: Division | None, model: Module) -> tuple[()]:
         self._split(job, model, RankAndSize(0, self.tp))
         self._work_on_tiles(model, RankAndSize(0, self._tiles), division)
+        check_norms(job.build_optimizer(model), {parameter: name for name, parameter in model.named_parameters()})
         return ()
 
     def _work_on_tiles(self, model: Module, comm: Any, division: Division | None) -> None:

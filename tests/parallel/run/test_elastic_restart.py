@@ -190,6 +190,13 @@ def test_an_error_of_the_program_is_no_death():
         parallel.train(small_job(loss=nan_loss), Synchronous(), nodes=2, on="simulation", elastic=True)
 
 
+def test_a_deadlock_that_is_no_death_ends_the_run_and_its_trace_shows_the_lost_message():
+    lost = cluster.FaultPlan().drop(0, at=("broadcast", 4))
+    with pytest.raises(cluster.Deadlock, match="wait for messages that can never come") as caught:
+        parallel.train(small_job(), Synchronous(), nodes=2, on="simulation", elastic=True, faults=lost)
+    assert [fault.label.split()[0] for fault in caught.value.trace.faults] == ["drop"]
+
+
 def test_a_strategy_that_cannot_go_on_is_refused_with_advice():
     for strategy, nodes, advice in (
         (Serial(), 1, "use Synchronous"),

@@ -11,6 +11,7 @@ import pytest
 from greenlet import getcurrent, greenlet
 
 from minidl import cluster
+from minidl import functional as F
 from minidl.cluster.engines.protocol import Pending
 from minidl.cluster.engines.simulation.world import SimulatedWorld
 
@@ -76,6 +77,21 @@ def test_blocks_that_clean_up_run_on_every_rank(capsys: pytest.CaptureFixture[st
 
     failure_of(program)
     assert capsys.readouterr().out == "[rank 0] cleaned up\n[rank 1] cleaned up\n"
+
+
+def test_no_event_of_a_rank_that_worked_ahead_of_another_ones_failure_ends_before_it_begins() -> None:
+    def program(comm: cluster.Communicator) -> None:
+        if comm.rank == 0:
+            comm.compute(seconds=1e-7)
+            raise ValueError("on purpose")
+        F.linear(np.ones((30, 31)), np.ones((7, 31)))
+        comm.recv(0)
+
+    with pytest.raises(cluster.RankFailed, match="on purpose") as caught:
+        cluster.launch(program, nodes=2, on=cluster.Simulation(node=cluster.Node(1e8, 1e9)))
+    events = caught.value.trace.events  # type: ignore[union-attr]
+    assert {event.rank for event in events} == {0, 1}
+    assert [event for event in events if event.end < event.start] == []
 
 
 def test_ctrl_c_ends_the_run_as_ctrl_c() -> None:
