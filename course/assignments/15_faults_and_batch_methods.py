@@ -50,7 +50,7 @@ def lbfgs_direction(shards, m):
         x and y are names of vectors.
     m: pairs in the history, from 0 on.
     Vectors: "g", the gradient; "s0" and "y0", the oldest pair, to s and y of the newest one, m - 1; "d", which has the
-        direction in the end, and something else before. All but "d" stay as they are.
+        direction in the end, and anything before. All but "d" stay as they are.
     Pairs: if s·y is 0 or less, the pair is left out as if it were not in the history. Without any pair, d = -g.
     Messages: no vector is sent, so neither get nor put is needed. Each shard gets at most m + 4 k + 5 commands, if k
         pairs are used: s·y of each pair, 4 commands for each pair that is used, and 5 others.
@@ -188,7 +188,7 @@ def best_interval(nodes, mtbf, write, restart):
     restart: seconds from a failure until the job computes again, 0 or more. If there is a failure in this time, the
         restart begins again.
     interval: seconds of work between two checkpoints, more than 0. With it, the job may take at most 0.2 % longer
-        on average than with the best interval. There is no other condition on it: also a search may find it.
+        on average than with the best interval. Any way to find it will do, a search too.
     goodput: of this interval: the interval divided by the average time for it, with writing, failures and restarts.
         Here all digits count.
 
@@ -241,8 +241,8 @@ def train_with_checkpoints(state, step, steps, k, storage):
                                     ValueError if it is incomplete.
     Kills: a kill in the middle of a write leaves an incomplete file, whatever the file was before. Everything else is
         atomic: it has happened, or it has not. The process has no other memory than the storage. It may be killed
-        several times, also while it goes on after a kill. In the check, every operation of a process that was killed
-        raises an error.
+        several times, also while it goes on after a kill. In the check, a kill is an error: the operation raises it,
+        and so does every later one of this process.
     Files: at most steps // k + 2 calls of write in a run without kills.
     Steps: after a kill, at most k of the steps that were complete are made again.
     Returns: the state after all steps, with the bits of a run that nothing has killed.
@@ -283,7 +283,7 @@ check.train_with_checkpoints(train_with_checkpoints, cases=[(9, 3, 6), (7, 2, 3)
 # with it today?
 
 # %% [markdown] manual="more_machines" points=2
-# The job fails twice as often: every 21 minutes instead of 43. The interval √(2 write M) shrinks by √2, and the share
+# The job fails twice as often: every 22 minutes instead of 43. The interval √(2 write M) shrinks by √2, and the share
 # that is lost, about √(2 write / M), grows by √2, if writing takes as long as before. If checkpoints are written in the
 # background, only the time for which training stands still counts in `write`: a copy in memory takes much less, so the
 # interval may be shorter, and less is lost. But a checkpoint cannot be used before it is complete, so a failure loses

@@ -96,7 +96,7 @@ guess_interval = guess("128 nodes: after how much work should the job save?", un
 # %% source_hidden=true
 assert math.isclose(saved_work(failures, RUN, 1000.0), simulated(1000.0).work.sum())
 YOUNG = checkpoint_interval.young(COST, M)
-TRIED = {"2 minutes": 2 * MINUTE, duration(YOUNG): YOUNG, "5 hours": 5 * HOUR}
+TRIED = {duration(interval): interval for interval in (2 * MINUTE, YOUNG, 5 * HOUR)}
 COLOURS = {"work that is kept": style.ACTIVITY["compute"], "checkpoint": style.ACTIVITY["send"],
            "lost": style.FAULT, "restart": style.ACTIVITY["wait"]}  # fmt: skip
 
@@ -119,7 +119,7 @@ def day(axes):
             bars = [(start / HOUR, seconds / HOUR) for kind, start, seconds in first if kind == activity]
             wider = 0.8 if activity == "checkpoint" and row else 0  # points, or a minute of a day would be invisible
             axes.broken_barh(bars, (row - 0.38, 0.76), color=colour, label=None if row else activity, linewidth=wider)
-    axes.set(yticks=range(len(TRIED)), yticklabels=TRIED, xlabel="hours", xlim=(0, 24), ylim=(2.5, -0.5))
+    axes.set(yticks=range(len(TRIED)), yticklabels=TRIED, xlabel="time (h)", xlim=(0, 24), ylim=(2.5, -0.5))
     axes.legend(ncols=4, loc="lower center", bbox_to_anchor=(0.5, 1), fontsize=8)
 
 
@@ -151,7 +151,7 @@ shown = [
 panel = lines.Panel(shown, "interval between checkpoints (minutes)", "time lost (%)", log="x", ylim=(0, 60))
 see(lines.draw([panel], source=("simulated", "formula"), height=3.4),
     "a valley with a flat bottom. To its left checkpoints cost time, to its right repeated work does. At the bottom "
-    "the two lines cross. The simulated points leave the sum where the loss is large.")  # fmt: skip
+    "the two lines cross. Where the loss is large, their sum is more than what is simulated.")  # fmt: skip
 off = [checkpoint_interval.goodput(factor * YOUNG, COST, M, RESTART) for factor in (1, 2, 0.5)]
 say(f"The bottom is at **{YOUNG / MINUTE:.0f} minutes** (formula; your guess: "
     f"{guess_interval.against(round(YOUNG / MINUTE))}).")  # fmt: skip
@@ -161,7 +161,8 @@ say(f"The bottom is at **{YOUNG / MINUTE:.0f} minutes** (formula; your guess: "
 #
 # Let $\tau$ be the interval, and $\delta$ the time that a checkpoint costs. For every second of work there are
 # $\delta / \tau$ seconds of checkpoints. Once in $M$ seconds a failure comes. It falls at random into an interval, so
-# it undoes $\tau / 2$ on average. Together the run loses, without the restarts,
+# it undoes $\tau / 2$ on average. While little is lost, a second of work is nearly a second of time. So of each second
+# the run loses, without the restarts,
 #
 # $$\frac{\delta}{\tau} + \frac{\tau}{2M}, \qquad\text{least where}\qquad -\frac{\delta}{\tau^2} + \frac{1}{2M} = 0,
 # \qquad\text{so}\qquad \tau = \sqrt{2 \delta M}.$$
@@ -169,10 +170,10 @@ say(f"The bottom is at **{YOUNG / MINUTE:.0f} minutes** (formula; your guess: "
 # This is the formula of John Young (1974). At this interval the two terms are equal, and their sum is $\sqrt{2 \delta /
 # M}$. Three things follow:
 #
-# - Nodes that are four times as good need half as many checkpoints, and lose half as much.
-# - The same holds for checkpoints that are four times as fast, but they should come *twice as often*.
-# - The bottom is flat. With an interval twice as long, one term doubles and the other is halved: the run loses 2.5
-#   halves instead of 2. So nobody needs to know $M$ exactly.
+# - If nodes fail a quarter as often, save half as often. The run loses half as much.
+# - If a checkpoint takes a quarter of the time, save *twice* as often. The run loses half as much, too.
+# - The bottom is flat. With an interval twice as long, one term doubles and the other is halved: the run loses only
+#   1.25 times as much. So nobody needs to know $M$ exactly.
 
 # %% source_hidden=true
 wrong = checkpoint_interval.young(COST, NODE)
@@ -220,20 +221,21 @@ for nodes in bar([8, 128, 1024, 4096, 16_384], "simulating"):
     young, daly = (function(COST, m) for function in (checkpoint_interval.young, checkpoint_interval.daly))
     run, expected = simulated_goodput(nodes, best), goodput(best, m)
     assert math.isclose(expected, checkpoint_interval.goodput(best, COST, m, RESTART))
-    sum_of_losses = 1 - math.sqrt(2 * COST / m) - RESTART / m
-    rows.append([f"{nodes:,}", duration(m), *map(duration, (young, daly, best)), f"{sum_of_losses:.1%}",
-                 f"**{expected:.2%}**", f"{run.goodput:.2%} ± {2 * run.standard_error:.2%}"])  # fmt: skip
+    all_but_losses = 1 - math.sqrt(2 * COST / m) - RESTART / m
+    rows.append([f"{nodes:,}", duration(m), *(f"{each / MINUTE:.3g}" for each in (young, daly, best)),
+                 f"{all_but_losses:.1%}", f"**{expected:.2%}**",
+                 f"{run.goodput:.2%} ± {2 * run.standard_error:.2%}"])  # fmt: skip
 table(
-    ["nodes", "a failure every", "interval: Young", "Daly", "best", "goodput: Young", "Daly", "simulated"],
+    ["nodes", "a failure every", "interval (min): Young", "Daly", "best", "goodput: Young", "Daly", "simulated"],
     rows,
-    "formulas: intervals; goodput by Young's sum of losses (and R / M for restarts), and at the best interval by Daly. "
+    "formulas: intervals; goodput: 1 less Young's losses and R / M for restarts, and by Daly at the best interval. "
     "Simulated: at the best interval, 4,000 failures, ± two standard errors. Your guess for 16,384 nodes: "
     f"{guess_large.against(round(100 * expected))}",
 )
 at_young = goodput(young, m)
 say(f"With 16,384 nodes Young's interval is {young / best - 1:.0%} too long, but its goodput is {at_young:.1%} instead "
-    f"of {expected:.1%}: the hill is still flat. His *sum of losses* is what ends. It counts repeated work even where "
-    f"the time was lost anyway, and leaves a goodput of {sum_of_losses:.0%}.")  # fmt: skip
+    f"of {expected:.1%}: the hill is still flat. What ends is his *sum of losses*: most seconds are not "
+    f"work any more, and it leaves a goodput of {all_but_losses:.0%}.")  # fmt: skip
 
 # %% [markdown]
 # Daly's interval, in the column next to Young's, is a short expression that comes close to the best one of his formula:
@@ -262,7 +264,7 @@ table(
     ["1,024 nodes, best interval", "no memory (shape 1)", "Weibull, shape 0.7"],
     [["in their first four days", young_nodes(1, 0), young_nodes(0.7, 0)],
      ["after a year", young_nodes(1, 365 * DAY), young_nodes(0.7, 365 * DAY)]],
-    f"goodput, simulated: 60 runs, ± two standard errors; formula without memory: "
+    f"goodput, simulated: 60 runs, ± two standard errors; what is not saved at the end is lost; formula, no memory: "
     f"{goodput(best, NODE / nodes):.1%}",
 )  # fmt: skip
 
@@ -386,18 +388,18 @@ table(
 )
 
 # %% [markdown]
-# A run never loses more than the interval and what was being written. And it ends with the same bits as a run that
-# nobody disturbed: weights, Adam's moments, the order of the samples and the random numbers all go on where the
-# checkpoint has them. Is it half an interval on average, as Young assumes? We count, on simulated nodes:
+# A run never loses more than the interval and the steps made while a checkpoint is written. And it ends with the same
+# bits as a run that nobody disturbed: weights, Adam's moments, the order of the samples and the random numbers all go
+# on where the checkpoint has them. Is it half an interval on average, as Young assumes? We count, on simulated nodes:
 
 # %%
-moments = np.random.default_rng(0).integers(10, 75, size=20)  # the call in which the second node dies
+moments = np.random.default_rng(0).integers(10, 75, size=40)  # the call in which the second node dies
 lost = [train(6, int(call), "simulation", epochs=1).restarts[0].steps_lost for call in bar(moments, "killing")]
 
 # %% source_hidden=true
 say(f"{len(lost)} kills at random moments, a checkpoint every 6 steps: {np.mean(lost):.1f} ± "
-    f"{2 * np.std(lost, ddof=1) / len(lost) ** 0.5:.1f} steps lost on average (simulated, two standard errors). Half "
-    "an interval is 3 steps (formula).")  # fmt: skip
+    f"{2 * np.std(lost, ddof=1) / len(lost) ** 0.5:.1f} steps lost on average (simulated, two standard errors; the "
+    "step in which it dies is not counted). Half an interval is 3 steps (formula).")  # fmt: skip
 
 # %% [markdown]
 # How long does training stop for a checkpoint? We save a larger network, both ways, in one process:
@@ -457,7 +459,7 @@ table(
      ["state at 12 bytes a weight (13a), written at 2 TB/s", f"{write:.1f} s (formula; 2 TB/s published)"],
      ["best interval for this, and its goodput without restarts", f"{duration(best)}, {at_best:.1%} (formula)"],
      ["longest restart that leaves 90 %", f"{longest / MINUTE:.0f} minutes (formula)"]],
-    "Llama Team, 2024 (arXiv:2407.21783), section 3.3.4; the interval that they used is not published",
+    "Llama Team, 2024 (arXiv:2407.21783), sections 3.3.1, 3.3.4; the interval that they used is not published",
 )  # fmt: skip
 say(f"With the nodes of our question, which fail every 30 days, their job would have failed "
     f"{m * GPUS / NODE:.0f} times as often.")  # fmt: skip

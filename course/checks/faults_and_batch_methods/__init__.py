@@ -66,7 +66,8 @@ def lbfgs_direction(
         "min(unfinished, key=lambda i: times[i]) is the unfinished portion that was handed out least often; if "
         "unfinished is in ascending order, the first of equal ones. It serves for first portions and for copies.",
         "After the first portion for each worker: while any portion is unfinished, w, i, gradient = wait(). Keep the "
-        "gradient if i has none yet. Then, if a portion is still unfinished, hand_out(w). Add up in the end.",
+        "gradient if i has none yet. Then, if a portion is still unfinished, hand_out(w). In the end add them up in "
+        "the order of the portions, not in that of arrival: a sum has other bits in another order.",
     ],
 )
 def run_portions(
