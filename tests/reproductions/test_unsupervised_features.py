@@ -83,12 +83,11 @@ def test_a_unit_and_its_threshold_are_chosen_on_one_half_and_judged_on_the_other
     responses = rng.normal(size=(2600, 40))
     responses[:, 13] += 9.0 * (labels == 7)
     responses[:, 21][(labels == 3) & (np.arange(2600) % 2 == 0)] += 9.0  # on the half that chooses alone
-    best = features.most_selective(responses, labels)
-    assert best[7].unit == 13
-    assert best[7].accuracy > 0.98
-    assert best[3].unit == 21
-    assert best[3].accuracy == pytest.approx(0.648, abs=0.02)
-    assert np.mean([each.accuracy for each in best]) < 0.68, "noise sorts no better than guessing"
+    accuracies, units = zip(*features.most_selective(responses, labels), strict=True)
+    assert (units[7], units[3]) == (13, 21)
+    assert accuracies[7] > 0.98
+    assert accuracies[3] == pytest.approx(0.648, abs=0.02)
+    assert np.mean(accuracies) < 0.68, "noise sorts no better than guessing"
 
 
 @pytest.mark.usefixtures("noise")
