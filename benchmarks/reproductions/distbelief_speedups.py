@@ -19,7 +19,6 @@ Not judged: the speed-ups themselves, which hang on what is assumed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from itertools import pairwise
@@ -91,7 +90,7 @@ def divided(layer: Layer, parts: int) -> tuple[NDArray[np.int64], NDArray[np.int
     return units * layer.maps, reads * layer.channels
 
 
-def step(comm: Communicator, layers: Sequence[Layer]) -> None:
+def step(comm: Communicator, layers: list[Layer]) -> None:
     """Forward and backward of a minibatch on this machine; all machines have the samples."""
 
     def compute(layer: Layer, products: int) -> None:

@@ -52,16 +52,14 @@ Array = NDArray[Any]
 class Stage(nn.Module):
     """Filters of their own at each place, L2 pooling, local contrast normalization; and the cost of its autoencoder.
 
-    Called with images, or with images and costs (n, 1), it returns its maps and the costs. It adds for each image, with
-    windows w: the mean over places of |decode encode w - w|^2, and 0.1 times the pooled values over the places' number.
+    Called with images, or with those and costs (n, 1), it returns its maps and the costs. To an image with windows w it
+    adds: the sum of |decode encode w - w|^2 plus 0.1 times the pooled values, over the number of windows.
     """
 
-    def __init__(
-        self, channels: int, side: int, kernel: int, stride: int, maps: int, pool: int, normalizes: bool = True
-    ) -> None:
-        self.kernel, self.stride, self.pool, self.normalizes = kernel, stride, pool, normalizes
+    def __init__(self, channels: int, side: int, kernel: int, stride: int, maps: int, normalizes: bool = True) -> None:
+        self.kernel, self.stride, self.normalizes = kernel, stride, normalizes
         self.side = (side - kernel) // stride + 1
-        numbers = channels * kernel * kernel
+        numbers = channels * kernel**2
         self.encode = nn.Parameter(np.empty((self.side**2, maps, numbers), np.float32))
         self.decode = nn.Parameter(np.empty((self.side**2, numbers, maps), np.float32))
         for weights in (self.encode, self.decode):
@@ -74,7 +72,7 @@ class Stage(nn.Module):
         filtered = self.encode @ windows
         error = self.decode @ filtered - windows
         maps = filtered.transpose(2, 1, 0).reshape(x.shape[0], -1, self.side, self.side)
-        pooled = (self.pool**2 * F.avg_pool2d(maps * maps, self.pool, 1) + 1e-6).sqrt()
+        pooled = (4 * F.avg_pool2d(maps * maps, 2, 1) + 1e-6).sqrt()
         cost = (error * error).sum(axis=(0, 1)) + SPARSENESS * pooled.sum(axis=(1, 2, 3))
         return normalized(pooled) if self.normalizes else pooled, costs + cost.reshape(-1, 1) / self.side**2
 
@@ -93,8 +91,8 @@ class Autoencoder(nn.Module):
     """Two stages; its output is their cost for each image, (n, 1)."""
 
     def __init__(self, normalizes: bool = True) -> None:
-        self.first = Stage(1, 28, 7, 3, maps=8, pool=2, normalizes=normalizes)
-        self.second = Stage(8, 7, 4, 1, maps=16, pool=2, normalizes=normalizes)
+        self.first = Stage(1, 28, 7, 3, maps=8, normalizes=normalizes)
+        self.second = Stage(8, 7, 4, 1, maps=16, normalizes=normalizes)
 
     def stages(self) -> list[nn.Stage]:
         return [nn.Stage(self.first, self.first), nn.Stage(lambda x: self.second(x)[1], self.second)]
@@ -108,17 +106,9 @@ class Autoencoder(nn.Module):
         return maps.reshape(maps.shape[0], -1)
 
 
-class Images(NamedTuple):
-    """Training images without labels; test images with labels."""
-
-    train: Array
-    test: Array
-    labels: Array
-
-
 @cache
-def images(seed: int, is_of_one_colour: bool = False) -> Images:
-    """Letters of mean 0 and variance 1, each white on black or black on white at random, or all white on black."""
+def images(seed: int, is_of_one_colour: bool = False) -> tuple[Array, Array, Array]:
+    """Training images without labels; test images; their labels. All white on black, or half of them, at random."""
     splits = data.glyphs(LETTERS, 2600)
     signs = stream(Purpose.BENCHMARK, seed, "white on black")
 
@@ -127,7 +117,7 @@ def images(seed: int, is_of_one_colour: bool = False) -> Images:
         x = (x - x.mean(axis=(1, 2, 3), keepdims=True)) / x.std(axis=(1, 2, 3), keepdims=True)
         return x if is_of_one_colour else x * signs.choice(np.float32([-1, 1]), (len(x), 1, 1, 1))
 
-    return Images(prepared(splits.train.x), prepared(splits.test.x), splits.test.y)
+    return prepared(splits.train.x), prepared(splits.test.x), splits.test.y
 
 
 def job(seed: int, normalizes: bool = True, epochs: int = 4) -> parallel.Job:
@@ -196,20 +186,20 @@ def experiment(reproduction: Reproduction) -> None:
     accuracies: dict[str, list[list[float]]] = {}  # of each detector: by seed and letter, in %
     models = [trained(job(seed)) for seed in SEEDS]
     for seed, model in zip(SEEDS, models, strict=True):
-        given, plain = images(seed), images(seed, is_of_one_colour=True)
-        flat, white = given.test.reshape(len(given.test), -1), plain.test.reshape(len(plain.test), -1)
-        first, second = responses(model, given.test)
+        train, test, labels = images(seed)
+        white_train, white_test, _ = images(seed, is_of_one_colour=True)
+        first, second = responses(model, test)
         detectors = {
             "second stage": second,
             "first stage": first,
-            "no contrast normalization": responses(trained(job(seed, normalizes=False)), given.test)[1],
-            "random weights": responses(job(seed).build_model(), given.test)[1],
-            "linear filters": flat @ given.train.reshape(LETTERS, -1).T,
-            "pixels": flat,
-            "linear filters, one colour": white @ plain.train.reshape(LETTERS, -1).T,
+            "no contrast normalization": responses(trained(job(seed, normalizes=False)), test)[1],
+            "random weights": responses(job(seed).build_model(), test)[1],
+            "linear filters": test.reshape(len(test), -1) @ train.reshape(LETTERS, -1).T,
+            "pixels": test.reshape(len(test), -1),
+            "linear filters, one colour": white_test.reshape(len(test), -1) @ white_train.reshape(LETTERS, -1).T,
         }
         for name, of in detectors.items():
-            accuracies.setdefault(name, []).append([100 * best[0] for best in most_selective(of, given.labels)])
+            accuracies.setdefault(name, []).append([100 * best[0] for best in most_selective(of, labels)])
     means = {name: np.mean(each, axis=1) for name, each in accuracies.items()}
     rows = [[name, PUBLISHED.get(name, ""), means[name].mean(), np.ptp(means[name]) / 2, np.max(each, axis=1).mean()]
             for name, each in accuracies.items()]  # fmt: skip
@@ -219,46 +209,41 @@ def experiment(reproduction: Reproduction) -> None:
         gaps = means["second stage"] - means[name]
         sentence = f"second stage above {name}: by {gaps.min():.1f} to {gaps.max():.1f} points"
         reproduction.accept(gaps.min() > 2, sentence)
-    unit = favourite(models[0], images(SEEDS[0]))
+    unit = favourite(models[0], SEEDS[0])
     stimulus, smooth, image, *_ = unit.responses
     reproduction.accept(
         min(stimulus, smooth) > image,
         f"a unit for {unit.letter} responds with {image:.1f} to the image that excites it most, with {stimulus:.1f} to "
         f"its best stimulus, and with {smooth:.1f} to its best smooth one",
     )
-    reproduction.picture(picture(unit))
+    reproduction.picture(unit.picture)
 
 
 class Favourite(NamedTuple):
-    """The most selective unit; its best two stimuli and the 18 images that excite it most, and how it responds."""
+    """The most selective unit: responses to its best stimulus, the best smooth one, and the images that excite it."""
 
     letter: str
     accuracy: float
-    tiles: list[Array]
-    names: list[str]
     responses: list[float]
-
-
-def favourite(model: Autoencoder, given: Images) -> Favourite:
-    _, of_test = responses(model, given.test)
-    (accuracy, unit), letter = max(zip(most_selective(of_test, given.labels), ascii_uppercase, strict=True))
-    stimuli = [best_stimulus(model, unit, smoothings) for smoothings in (0, 4)]
-    judged = of_test[1::2, unit]
-    order = judged.argsort()[::-1][:18]
-    names = ["stimulus", "smooth", *(ascii_uppercase[label] for label in given.labels[1::2][order])]
-    heights = [*responses(model, np.stack(stimuli))[1][:, unit], *judged[order]]
-    return Favourite(letter, accuracy, [*stimuli, *given.test[1::2][order]], names, heights)
+    picture: Figure
 
 
 @style.applied()
-def picture(unit: Favourite) -> Figure:
+def favourite(model: Autoencoder, seed: int) -> Favourite:
+    _, test, labels = images(seed)
+    _, of_test = responses(model, test)
+    (accuracy, unit), letter = max(zip(most_selective(of_test, labels), ascii_uppercase, strict=True))
+    order = 1 + 2 * of_test[1::2, unit].argsort()[::-1][:18]  # of the odd images, which judge
+    tiles = np.stack([*(best_stimulus(model, unit, smoothings) for smoothings in (0, 4)), *test[order]])
+    names = ["stimulus", "smooth", *(ascii_uppercase[label] for label in labels[order])]
+    heights = responses(model, tiles)[1][:, unit].tolist()
     figure, axes = style.new_figure(9.0, 2.4, columns=10, heights=(1, 1))
-    for place, tile, name, height in zip(axes, unit.tiles, unit.names, unit.responses, strict=True):
+    for place, tile, name, height in zip(axes, tiles, names, heights, strict=True):
         place.imshow(tile[0], cmap="gray")
         place.set_title(f"{name} {height:.1f}", fontsize=8)
         place.axis("off")
     style.label_source(figure, "simulated", "letter and response; images of fonts that training lacks")
-    return figure
+    return Favourite(letter, accuracy, heights, figure)
 
 
 if __name__ == "__main__":
