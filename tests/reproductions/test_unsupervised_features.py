@@ -8,23 +8,21 @@ import numpy as np
 import pytest
 
 from benchmarks.reproductions import unsupervised_features as features
-from benchmarks.reproductions.unsupervised_features import Autoencoder, Images, Stage
+from benchmarks.reproductions.unsupervised_features import Autoencoder, Stage
 from minidl import Tensor, gradcheck, manual_seed, parallel
 
 
 def small_stage(normalizes: bool) -> Stage:
     manual_seed(5)
-    return Stage(2, side=8, kernel=3, stride=2, maps=3, pool=2, normalizes=normalizes).double()
+    return Stage(2, side=8, kernel=3, stride=2, maps=3, normalizes=normalizes).double()
 
 
 @pytest.fixture
-def noise(monkeypatch: pytest.MonkeyPatch) -> Images:
+def noise(monkeypatch: pytest.MonkeyPatch) -> None:
     """Random images in the place of letters."""
     rng = np.random.default_rng(11)
     train, test = (rng.normal(size=(n, 1, 28, 28)).astype(np.float32) for n in (43, 7))
-    given = Images(train, test, np.zeros(7, np.int64))
-    monkeypatch.setattr(features, "images", lambda seed: given)
-    return given
+    monkeypatch.setattr(features, "images", lambda seed: (train, test, np.zeros(7, np.int64)))
 
 
 def test_a_stage_filters_pools_and_costs_what_loops_over_its_places_compute() -> None:
@@ -83,19 +81,18 @@ def test_a_unit_and_its_threshold_are_chosen_on_one_half_and_judged_on_the_other
     responses = rng.normal(size=(2600, 40))
     responses[:, 13] += 9.0 * (labels == 7)
     responses[:, 21][(labels == 3) & (np.arange(2600) % 2 == 0)] += 9.0  # on the half that chooses alone
-    best = features.most_selective(responses, labels)
-    assert best[7].unit == 13
-    assert best[7].accuracy > 0.98
-    assert best[3].unit == 21
-    assert best[3].accuracy == pytest.approx(0.648, abs=0.02)
-    assert np.mean([each.accuracy for each in best]) < 0.68, "noise sorts no better than guessing"
+    accuracies, units = zip(*features.most_selective(responses, labels), strict=True)
+    assert (units[7], units[3]) == (13, 21)
+    assert accuracies[7] > 0.98
+    assert accuracies[3] == pytest.approx(0.648, abs=0.02)
+    assert np.mean(accuracies) < 0.68, "noise sorts no better than guessing"
 
 
 @pytest.mark.usefixtures("noise")
 def test_the_best_stimulus_has_mean_0_and_variance_1_and_excites_more_than_images() -> None:
     manual_seed(8)
     model, unit = Autoencoder(), 77
-    of_images = model.units(features.images(0).train).numpy()[:, unit]
+    of_images = model.units(features.images(0)[0]).numpy()[:, unit]
     stimulus = partial(features.best_stimulus, model, unit, steps=30, starts=3)
     free, smooth = stimulus(smoothings=0), stimulus(smoothings=4)
     for found in (free, smooth):
