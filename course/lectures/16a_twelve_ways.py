@@ -2,8 +2,8 @@
 # # 16a. When is faster really faster?
 #
 # *Read [05c](05c_scaling.ipynb) (speed-up, weak and strong scaling, learning per second) and
-# [08f](08f_best_batch.ipynb) (the best minibatch) first. Reading time: about 17 minutes. Figures are* simulated, *or
-# come from a* formula.
+# [08f](08f_best_batch.ipynb) (the best minibatch) first. Reading time: about 17 minutes. Figures are* measured,
+# simulated, *or come from a* formula.
 #
 # ## The question
 #
@@ -162,9 +162,9 @@ table(HEAD, [
 say(f"Your guess: {guess_tuned.against(round(reached[best_rate] / best_local, 1))}.")
 
 # %% [markdown]
-# In way 12 the baseline's learning rate is not even bad: it is a default that nobody tuned, while our own method was
-# tuned for weeks. Hoefler and Belli (SC'15) ask in their first rule for the baseline's absolute time, and whether it
-# is the best one there is.
+# In way 12 the baseline's learning rate is not even bad. It is a default that nobody tuned, while local SGD got the
+# best of four. Hoefler and Belli (SC'15) ask in their first rule for the baseline's absolute time, and whether it is
+# the best one there is.
 #
 # ## A program that looks for tricks
 #
@@ -327,8 +327,8 @@ see(comparison.draw_trade_off(), "each point is a seed. The line is the front of
 # $$\frac{\text{learning}}{\text{second}} = \frac{\text{learning}}{\text{sample}} \times
 # \frac{\text{samples}}{\text{second}}.$$
 #
-# Each of the twelve ways reports one factor, or one factor of one run and the other of another. Here are both for our
-# runs. Learning is the fall of the test loss from the first epoch to the third, where all still learn:
+# Most of the twelve ways report one factor alone, or one factor of one run and the other of another. Here are both for
+# our runs. Learning is the fall of the test loss from the first epoch to the third, where all still learn:
 
 # %%
 speeds = {name: [parallel.learning_speed.learning_speed(run.history, 0, 2, "test_loss") for run in RUNS[name]]
@@ -348,8 +348,8 @@ table(["method", "learning/1,000 samples", "samples/s", "learning/s (95 % interv
 #
 # ## What the papers report
 #
-# - **Hoefler and Belli (SC'15)**, *Scientific benchmarking of parallel computing systems*: twelve rules in return for
-#   the twelve ways; among them, state the baseline of a speed-up, and report whether and how results vary.
+# - **Hoefler and Belli (SC'15)**, *Scientific benchmarking of parallel computing systems*: twelve rules for honest
+#   reports; among them, state the baseline of a speed-up, and report whether and how results vary.
 # - **Coleman et al. (2018)** (arXiv:1806.01427) look at DAWNBench, a competition in time to accuracy: the best entries
 #   became about a hundred times as fast as the first ones, and the time to accuracy varied little between runs.
 # - **Efron and Tibshirani (1993)**, *An introduction to the bootstrap*, chapter 13: intervals by percentiles, and why
