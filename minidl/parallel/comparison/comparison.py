@@ -159,7 +159,7 @@ class Comparison:
             figure.savefig(path)
         return figure
 
-    def draw_trade_off(self, path: str | Path | None = None) -> Figure:
+    def draw_trade_off(self) -> Figure:
         """The picture of speed against accuracy: a point for each run, and the front of the strategies' means.
 
         A front of single runs would be one of the luckiest seeds.
@@ -183,10 +183,7 @@ class Comparison:
                 )
             )
         title = "\n".join(fill(line, TITLE_WIDTH) for line in self.title.splitlines())
-        figure = lines.draw(panels, source=self.source, title=title)
-        if path is not None:
-            figure.savefig(path)
-        return figure
+        return lines.draw(panels, source=self.source, title=title)
 
     def save(self, folder: str | Path, formats: Sequence[str] = ("png",)) -> Path:
         """Write runs.csv, history.csv, summary.csv, loss.png and trade_off.png, or in other `formats`: png, svg, pdf.

@@ -98,9 +98,7 @@ class OverSeeds:
             "finished": len(finished),
             "reached_target": len(self.seconds_to(target)),
             **_ends("seconds_to_target_median", self.time_to(target)),
-            **_ends(
-                "accuracy", spread.estimate(spread.mean, columns["accuracy"]) if len(finished) > 1 else None, False
-            ),
+            **_ends("accuracy_mean", spread.estimate(spread.mean, columns["accuracy"]) if len(finished) > 1 else None),
         }
         for name, values in columns.items():
             result[f"{name}_mean"] = mean(values) if values else None
@@ -140,14 +138,10 @@ class OverSeeds:
         return value + f"\n{low} to {high}" * (low != high) + count
 
 
-def _ends(name: str, of: spread.Estimate | None, has_value: bool = True) -> dict[str, float | None]:
+def _ends(name: str, of: spread.Estimate | None) -> dict[str, float | None]:
     """Columns of an estimate: its value, and the ends of its interval; None where they are infinite."""
-    columns = dict(zip((name, f"{name}_low", f"{name}_high"), of or (None,) * 3, strict=True))
-    return {
-        key: value if value is not None and math.isfinite(value) else None
-        for key, value in columns.items()
-        if has_value or key != name
-    }
+    values = [value if math.isfinite(value) else None for value in of or ()] or [None] * 3
+    return dict(zip((name, f"{name}_low", f"{name}_high"), values, strict=True))
 
 
 def _spread(values: Sequence[float], text: Callable[[float], str], deviation: Callable[[float, float], str]) -> str:
