@@ -53,6 +53,7 @@ class Purpose(Enum):
     SWARM = "runs that `python -m benchmarks.swarm` draws, and their samples: run; none"
     GRADCHECK = "directions of finite differences: none"
     NODE_FAILURES = "the times at which the nodes of a simulated job fail: none"
+    BOOTSTRAP = "which runs a bootstrap draws: how many runs there are"
     TRIAL_MAPS = "maps on which code is tried, whole and in tiles: none"
 
 

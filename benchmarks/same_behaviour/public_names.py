@@ -28,6 +28,7 @@ MODULES = (
     *("minidl.roofline", "minidl.functional.convolution_table", "minidl.functional.micro_batches"),
     "minidl.parallel.checkpoint_interval",
     *("minidl.functional.added_loss", "minidl.nn.experts", "minidl.parallel.experts", "minidl.parallel.batch"),
+    "minidl.parallel.spread",
 )
 """Where users import from: packages with `__all__`, and the modules that the docs and the lectures name."""
 
