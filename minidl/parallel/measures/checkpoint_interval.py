@@ -150,7 +150,9 @@ def simulated(
     _check_interval(interval, cost, blocking)
     lasted = np.diff(failures, prepend=0.0, append=_positive("seconds", seconds))
     if not (lasted >= 0).all():
-        raise ValueError(f"failures must be in ascending order, from 0 to seconds={seconds:g}: sort them, or cut them off")
+        raise ValueError(
+            f"failures must be in ascending order, from 0 to seconds={seconds:g}: sort them, or cut them off"
+        )
     restarting = np.minimum(lasted, real_number("restart", restart, at_least=0))
     restarting[0] = 0.0
     running = lasted - restarting
