@@ -76,6 +76,8 @@ def launch(
         listener=listener,
     )
     if faults is not None:
+        if not isinstance(faults, FaultPlan):
+            raise TypeError(f"faults must be a cluster.FaultPlan, got {faults!r}: make one")
         faults.check(terms.nodes)
     engine = _engine(on) if isinstance(on, str) else on
     return engine.run(program, tuple(args), terms)

@@ -194,3 +194,8 @@ def test_a_fault_that_cannot_be_is_refused(make: Callable[[FaultPlan], FaultPlan
 def test_a_plan_for_a_rank_that_the_run_does_not_have_is_refused(plan: FaultPlan) -> None:
     with pytest.raises(ValueError, match="the fault plan names rank 2, but the run has ranks 0 to 1"):
         cluster.launch(steps, nodes=2, faults=plan)
+
+
+def test_what_is_no_fault_plan_is_refused() -> None:
+    with pytest.raises(TypeError, match=r"faults must be a cluster\.FaultPlan, got 'kill 1'"):
+        cluster.launch(steps, nodes=2, faults="kill 1")  # type: ignore[arg-type]

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from minidl.arguments import real_number, whole_number
 from minidl.parallel.servers.store import Store
 from minidl.parallel.servers.vectors import Vectors
 
@@ -87,7 +88,9 @@ class LBFGS:
     def __init__(
         self, vectors: Vectors | Store, evaluate: Callable[[], float], history: int = 10, curvature: float = 0.9
     ) -> None:
-        self.vectors, self.evaluate, self.history, self.curvature = vectors, evaluate, history, curvature
+        self.vectors, self.evaluate = vectors, evaluate
+        self.history = whole_number("LBFGS: history", history, at_least=1)
+        self.curvature = real_number("LBFGS: curvature", curvature, at_least=0, below=1)
         self.loss, self.length = math.nan, 0.0
         self.pairs: list[Pair] = []
         self._slots = 0
@@ -96,12 +99,16 @@ class LBFGS:
         """Make a step by at most that many evaluations; return whether another call may go on from there.
 
         If no length satisfies the conditions, "w" stays, and the next step begins without pairs. False: there were
-        none, so "w" is a minimum up to rounding, or `most` was too few.
+        none, so "w" is a minimum up to rounding, or `most` was too few. Raises ValueError if the loss is not finite
+        where the first step begins; a trial where loss or slope are not finite is too long.
         """
-        vectors = self.vectors
+        vectors, most = self.vectors, whole_number("LBFGS: most", most, at_least=1)
         if math.isnan(self.loss):
             vectors.copy("w", "trial")
-            self.loss, most = self.evaluate(), most - 1
+            loss, most = self.evaluate(), most - 1
+            if not math.isfinite(loss):
+                raise ValueError(f'the loss is {loss} at the first "w": begin where it is finite')
+            self.loss = loss
             vectors.copy("trial g", "g")
         direction(vectors, self.pairs)
         slope = vectors.dot("g", "d")
@@ -111,9 +118,9 @@ class LBFGS:
             vectors.copy("w", "trial")
             vectors.axpy(length, "d", "trial")
             loss = self.evaluate()
-            is_lower = loss <= self.loss + DECREASE * length * slope  # False for nan
+            is_lower = math.isfinite(loss) and loss <= self.loss + DECREASE * length * slope
             steepness = vectors.dot("trial g", "d") / slope if is_lower else -math.inf
-            if steepness < -self.curvature:
+            if steepness < -self.curvature or not math.isfinite(steepness):
                 high = length
             elif steepness > self.curvature:
                 low = length

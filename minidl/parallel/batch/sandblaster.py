@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import ceil
 from typing import ClassVar
 
 import numpy as np
@@ -16,6 +16,7 @@ from minidl.nn.experts import MixtureOfExperts
 from minidl.parallel.batch.lbfgs import LBFGS
 from minidl.parallel.batch.tasks import Coordinator, work
 from minidl.parallel.job import Job
+from minidl.parallel.run.divergence import NonFiniteLoss
 from minidl.parallel.run.session import Session
 from minidl.parallel.servers.store import Store
 from minidl.parallel.strategy import Strategy
@@ -50,6 +51,7 @@ class SandblasterLBFGS(Strategy):
     Notes
         batch_size is the size of a portion. An epoch is one evaluation of loss and gradient, so the run ends after
         `epochs` evaluations, or earlier at a minimum; the weights of an epoch are those accepted by then.
+        A loss that is not finite makes the step too long; at the first evaluation it ends the run.
         The job's optimizer and schedule are not used: the line search finds the length of each step.
         Portions are the same in every epoch, with the same dropout masks, since L-BFGS needs one function.
         A shard keeps portions' gradients that are early. The paper's workers send sums over several portions.
@@ -89,7 +91,7 @@ class SandblasterLBFGS(Strategy):
     def run(self, session: Session) -> None:
         portions, fetched = self._portions(session), -1
 
-        def compute(task: int) -> tuple[float, float]:
+        def compute(task: int) -> tuple[float | NonFiniteLoss, float]:
             nonlocal fetched
             epoch, number = divmod(task, portions)
             if epoch != fetched:
@@ -97,10 +99,14 @@ class SandblasterLBFGS(Strategy):
                 fetched = epoch
             batch = session.assigned_batch(epoch, number)
             session.zero_grad()
-            loss = session.local_loss(batch)
-            loss.backward()
+            result: float | NonFiniteLoss
+            try:
+                (loss := session.local_loss(batch)).backward()
+                result = loss.item() * batch.counted
+            except NonFiniteLoss as error:  # the coordinator knows whether the step is too long
+                result = error
             store.add("trial g", session.gradient() * batch.counted, turn=task)
-            return loss.item() * batch.counted, batch.counted
+            return result, batch.counted
 
         with Store(session.comm, self.shards) as store:
             work(session.comm, session.nodes, compute)
@@ -118,9 +124,13 @@ class SandblasterLBFGS(Strategy):
         def evaluate() -> float:
             nonlocal evaluations
             note()
-            store.scale(0.0, "trial g")
+            store.copy("zeros", "trial g")  # a product with 0.0 would leave what is not finite
             results = coordinator.run(range(evaluations * portions, (evaluations + 1) * portions))
-            loss, counted = (sum(column) for column in zip(*results, strict=True))
+            errors = [loss for loss, _ in results if isinstance(loss, NonFiniteLoss)]
+            if errors and not evaluations:
+                raise errors[0]
+            loss = math.nan if errors else sum(loss for loss, _ in results)
+            counted = sum(counted for _, counted in results)
             session.count_epoch(loss, counted)
             store.scale(1 / (counted or 1.0), "trial g")
             evaluations += 1
@@ -149,8 +159,8 @@ class SandblasterLBFGS(Strategy):
             session.optimizer.param_groups[0]["lr"] = length
             session.processed(samples, session.weights, mine.start)
 
-        Store(session.comm, self.shards).serve({"w": weights, "trial g": np.zeros_like(weights)}, noted)
+        Store(session.comm, self.shards).serve({"w": weights, "zeros": np.zeros_like(weights)}, noted)
 
     @staticmethod
     def _portions(session: Session) -> int:
-        return ceil(len(session.train) / session.job.batch_size)
+        return math.ceil(len(session.train) / session.job.batch_size)

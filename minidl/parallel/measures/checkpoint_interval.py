@@ -58,7 +58,7 @@ def best_interval(cost: float, mtbf: float, blocking: float | None = None) -> fl
     b, low, high = blocking / _positive("mtbf", mtbf), 0.0, 1.0
     for _ in range(100):
         t = (low + high) / 2
-        low, high = (t, high) if 1 - t > math.exp(-t - b) else (low, t)
+        low, high = (t, high) if -t > math.expm1(-t - b) else (low, t)
     return max(low * mtbf, cost - blocking)
 
 
@@ -88,12 +88,13 @@ def failures(nodes: int, node_mtbf: float, seconds: float, shape: float = 1.0, s
         nodes      number of nodes
         node_mtbf  mean time from a node's start to its failure
         seconds    only failures before this time
-        shape      of the Weibull distribution of this time; 1.0 is the exponential one; below 1, new nodes fail more
-                   often than old ones
+        shape      of the Weibull distribution of this time, at least 0.1; 1.0 is the exponential one; below 1, new
+                   nodes fail more often than old ones
         seed       another one gives other times
     """
-    generator = stream(Purpose.NODE_FAILURES, seed)
-    scale = _positive("node_mtbf", node_mtbf) / math.gamma(1 + 1 / _positive("shape", shape))
+    generator = stream(Purpose.NODE_FAILURES, whole_number("seed", seed, at_least=0))
+    scale = _positive("node_mtbf", node_mtbf) / math.gamma(1 + 1 / real_number("shape", shape, at_least=0.1))
+    _positive("seconds", seconds)
     now, times = np.zeros(whole_number("nodes", nodes, at_least=1)), list[Seconds]()
     while now.size:
         now = now + scale * generator.weibull(shape, now.size)
@@ -141,10 +142,17 @@ def simulated(
     restart: float = 0.0,
     blocking: float | None = None,
 ) -> Attempts:
-    """What a run of that length does if it fails at these times, in ascending order."""
+    """What a run of that length does if it fails at these times, in ascending order.
+
+    Raises ValueError for times that are not in order or not within the run.
+    """
     blocking = _blocking(cost, blocking)
     _check_interval(interval, cost, blocking)
-    lasted = np.diff(failures, prepend=0.0, append=seconds)
+    lasted = np.diff(failures, prepend=0.0, append=_positive("seconds", seconds))
+    if not (lasted >= 0).all():
+        raise ValueError(
+            f"failures must be in ascending order, from 0 to seconds={seconds:g}: sort them, or cut them off"
+        )
     restarting = np.minimum(lasted, real_number("restart", restart, at_least=0))
     restarting[0] = 0.0
     running = lasted - restarting

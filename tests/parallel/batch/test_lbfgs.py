@@ -128,6 +128,33 @@ def test_a_trial_where_the_function_is_not_finite_is_too_long():
     np.testing.assert_allclose(vectors.arrays["w"], 0.3, rtol=1e-6)
 
 
+def test_a_trial_where_the_slope_alone_is_not_finite_is_too_long():
+    """The first step from 1 ends at 0, where the function is finite and its gradient is not."""
+
+    def power(w):
+        with np.errstate(all="ignore"):
+            return float(np.sum(np.abs(w) ** 1.5)) / 1.5, w / np.sqrt(np.abs(w))
+
+    lbfgs, vectors, _ = minimiser(power, [1.0])
+    assert lbfgs.step()
+    assert np.isfinite(vectors.arrays["g"]).all()
+    assert vectors.arrays["w"].tolist() == [0.5]
+
+
+def test_settings_and_first_points_without_a_meaning_are_refused():
+    for options, error in (
+        ({"history": 0}, "history must be at least 1, got 0"),
+        ({"history": 2.5}, "history must be a whole number"),
+        ({"curvature": 1.0}, "curvature must be at least 0 and below 1"),
+        ({"curvature": np.nan}, "curvature must be"),
+    ):
+        with pytest.raises((TypeError, ValueError), match=error):
+            minimiser(rosenbrock, [0.3, 1.0], **options)
+    for loss in (np.nan, np.inf, -np.inf):
+        with pytest.raises(ValueError, match="begin where it is finite"):
+            minimiser(lambda w, loss=loss: (loss, w), [0.3, 1.0])[0].step()
+
+
 def test_the_number_of_evaluations_is_bounded_and_a_failed_search_leaves_the_point_where_it_was():
     lbfgs, vectors, evaluations = minimiser(rosenbrock, [-1.2, 1.0], curvature=2e-4)
     assert not lbfgs.step(3)

@@ -6,7 +6,8 @@ from functools import partial
 import numpy as np
 import pytest
 
-from minidl import Tensor, cluster, nn, optim, parallel
+from minidl import Tensor, cluster, functional, nn, optim, parallel
+from minidl.data import Splits
 from minidl.parallel import SandblasterLBFGS
 from minidl.parallel.batch import LBFGS
 from minidl.parallel.gradients import flat_vector as vector
@@ -112,6 +113,31 @@ def test_a_run_at_a_minimum_ends_and_its_remaining_epochs_have_those_weights():
     assert len(report.history) == 300
     assert report.history[-1]["steps"] < 40
     assert np.abs(report.recorded["loss"][2][-1] - report.recorded["loss"][2][-2]) < 1e-6
+
+
+def barrier(outputs, labels):
+    """Not finite where an output is above 1.7."""
+    with np.errstate(all="ignore"):
+        return outputs.mean() * -3.1 - 0.07 * functional.log(1.7 - outputs).mean()
+
+
+def test_a_trial_with_a_loss_that_is_not_finite_is_a_step_too_long_as_in_serial_lbfgs():
+    train = blobs().train
+    given = job(model=from_zero, loss=barrier, data=Splits(train, train), epochs=15)
+    expected, losses = serial(given)
+    report = trained(given, SandblasterLBFGS(2, history=3), 3)
+    assert not all(np.isfinite(row["loss"]) for row in report.history)
+    np.testing.assert_allclose(report.recorded["loss"][3], losses, rtol=1e-10)
+    np.testing.assert_allclose(weights(report), expected, rtol=1e-10, atol=1e-10)
+    with pytest.raises(parallel.NonFiniteLoss, match="the loss is nan at epoch 1, step 1"):
+        trained(job(loss=lambda outputs, labels: outputs.mean() * np.nan), SandblasterLBFGS(2), 3)
+
+
+def from_zero():
+    model = linear()
+    for parameter in model.parameters():
+        parameter.data[...] = 0.0
+    return model
 
 
 def linear():

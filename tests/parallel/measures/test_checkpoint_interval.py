@@ -31,6 +31,7 @@ def test_short_checkpoints_make_all_formulas_agree_and_long_ones_ruin_youngs():
     assert (young(1.0, 1e6), daly(1.0, 1e6)) == (pytest.approx(short, rel=1e-3), pytest.approx(short, rel=1e-7))
     assert (young(1.0, 2.0) > 1.3 * long, daly(1.0, 2.0)) == (True, pytest.approx(long, rel=0.01))
     assert daly(3.0, 1.5) == 1.5
+    assert best_interval(1.7e-14, 1.0) == pytest.approx(young(1.7e-14, 1.0), rel=1e-6)
 
 
 def step_by_step(times, seconds, interval, cost, restart, blocking):
@@ -95,6 +96,11 @@ def test_impossible_numbers_are_refused():
         (lambda: young(0, 10), "cost must be above 0, got 0"),
         (lambda: goodput(5, 10, 100, blocking=2), "interval=5: the last checkpoint takes 8 s to be written"),
         (lambda: goodput(50, 10, 100, blocking=11), "blocking must be from 0 to 10, got 11"),
+        (lambda: failures(3, 10, np.nan), "seconds must be finite and above 0, got nan"),
+        (lambda: failures(3, 10, 5, shape=0.01), "shape must be at least 0.1, got 0.01"),
+        (lambda: simulated([3.1, 2.7], 10, 1, 1), "failures must be in ascending order, from 0 to seconds=10"),
+        (lambda: simulated([3.1, 12.7], 10, 1, 1), "failures must be in ascending order, from 0 to seconds=10"),
+        (lambda: simulated([np.nan], 10, 1, 1), "failures must be in ascending order, from 0 to seconds=10"),
     ):
         with pytest.raises(ValueError, match=message):
             call()
