@@ -20,7 +20,7 @@ STATE = 16  # bytes a parameter while Adam trains in mixed precision (Rajbhandar
 
 
 class Model(NamedTuple):
-    """A model: its year, name, parameters and the processors of its training, or None; where that stands."""
+    """A model: its year, name, parameters, processors (None: not stated), and the source with its number at arXiv."""
 
     year: int
     name: str
@@ -39,21 +39,22 @@ def models() -> list[Model]:
         Model(2012, "AlexNet", _counted(nn.models.AlexNet), 2, "Krizhevsky et al., 2012; parameters counted"),
         Model(2012, "DistBelief", 1.7e9, None, "Dean et al., 2012"),
         Model(2014, "VGG-16", _counted(nn.models.VGG16), None, "Simonyan and Zisserman, 2014; parameters counted"),
-        Model(2015, "ResNet-50", _counted(partial(nn.models.ResNet, 50)), 256, "counted; Goyal et al., arXiv:1706.02677"),
-        Model(2018, "GPipe", 83.9e9, 128, "Huang et al., arXiv:1811.06965"),
-        Model(2019, "Megatron-LM", 8.3e9, 512, "Shoeybi et al., arXiv:1909.08053"),
-        Model(2019, "ZeRO", 100e9, 400, "Rajbhandari et al., arXiv:1910.02054"),
+        Model(2015, "ResNet-50", _counted(partial(nn.models.ResNet, 50)), 256, "counted; Goyal et al., 1706.02677"),
+        Model(2018, "GPipe", 83.9e9, 128, "Huang et al., 1811.06965"),
+        Model(2019, "Megatron-LM", 8.3e9, 512, "Shoeybi et al., 1909.08053"),
+        Model(2019, "ZeRO", 100e9, 400, "Rajbhandari et al., 1910.02054"),
         *(_largest(year, *each) for year, *each in (
-            (2021, "Narayanan", "Narayanan et al., arXiv:2104.04473, table 1"),
-            (2022, "Korthikanti", "Korthikanti et al., arXiv:2205.05198, table 5"),
+            (2021, "Narayanan", "Narayanan et al., 2104.04473, table 1"),
+            (2022, "Korthikanti", "Korthikanti et al., 2205.05198, table 5"),
             (2022, "MT-NLG", "the README of llm-analysis, which quotes the paper"),
-            (2023, "vTrain", "vTrain, arXiv:2312.12391, its repository"),
+            (2023, "vTrain", "vTrain, 2312.12391, its repository"),
         )),
     ]  # fmt: skip
 
 
 def _largest(year: int, source: str, cited: str) -> Model:
-    row = max((row for row in ROWS if row.source == source), key=lambda row: (row.model.parameters, row.arrangement.world))
+    rows = [row for row in ROWS if row.source == source]
+    row = max(rows, key=lambda row: (row.model.parameters, row.arrangement.world))
     return Model(year, source, row.model.parameters, row.arrangement.world, cited)
 
 
