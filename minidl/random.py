@@ -51,6 +51,7 @@ class Purpose(Enum):
     SPARSE_ROWS = "generated sparse rows: none"
     BENCHMARK = "minibatches that `python -m benchmarks` trains on, arrays of operations that are timed: none"
     GRADCHECK = "directions of finite differences: none"
+    BOOTSTRAP = "which runs a bootstrap draws: how many runs there are"
     TRIAL_MAPS = "maps on which code is tried, whole and in tiles: none"
 
 

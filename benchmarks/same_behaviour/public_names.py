@@ -27,6 +27,7 @@ MODULES = (
     *("minidl.mini.collectives", "minidl.mini.data_parallel", "minidl.mini.model_parallel"),
     *("minidl.roofline", "minidl.functional.convolution_table", "minidl.functional.micro_batches"),
     *("minidl.functional.added_loss", "minidl.nn.experts", "minidl.parallel.experts", "minidl.parallel.batch"),
+    "minidl.parallel.spread",
 )
 """Where users import from: packages with `__all__`, and the modules that the docs and the lectures name."""
 

@@ -12,6 +12,7 @@ from minidl.cli.compare import compare
 from minidl.cli.info import info, networks
 from minidl.cli.memory import memory
 from minidl.cli.plan import plan
+from minidl.cli.report_card import report_card
 from minidl.cli.schedule import schedule
 from minidl.cli.shared_options import Command, SeveralWords
 from minidl.cli.simulate import simulate
@@ -70,6 +71,10 @@ minidl compare --strategies synchronous gossip --seeds 5 --format pdf \
     --title "Two ways to train the digits"
 minidl compare --list
 """,
+    "report-card": r"""
+minidl report-card runs/FOLDER
+minidl report-card results.csv --name method --seeds 5
+""",
     "simulate": r"""
 minidl simulate --nodes 2,8,64 --bytes 100MB --network 10gbe
 minidl simulate --network racks:8x8@1us/1200Gbit@5us/100Gbit
@@ -109,6 +114,7 @@ app.command(epilog=epilog("predict"))(predict)
 app.command(epilog=epilog("sample"))(sample)
 app.command(epilog=epilog("export"))(export)
 app.command(cls=SeveralWords, epilog=epilog("compare"))(compare)
+app.command(epilog=epilog("report-card"))(report_card)
 app.command(cls=SeveralWords, epilog=epilog("simulate"))(simulate)
 app.command(epilog=epilog("calibrate"))(calibrate)
 app.command()(networks)

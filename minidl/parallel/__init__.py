@@ -15,7 +15,7 @@ From top to bottom; a file imports only from lines below its own:
     batch          the whole training set in tiny tasks: SandblasterLBFGS
     averaging      weights of each node, averaged: LocalSGD, OneShotAveraging, ElasticAveraging, Gossip, Ensemble
     servers        shared weights, to which workers push gradients: ParameterServer, BackupWorkers, EagerSGD, Hogwild
-    measures       gradient noise scale, learning speed, a report card of published claims
+    measures       gradient noise scale, learning speed, intervals over seeds, a report card of published claims
     products       a matrix product on a grid of ranks; the numbers that grids send
     convolution_grids  words and seconds of layers divided by samples, pixels, channels and filters; the fastest grids
     spatial        convolutions and pooling over images whose pixels several ranks divide
@@ -47,7 +47,7 @@ from minidl.parallel.data_parallel.serial import Serial
 from minidl.parallel.data_parallel.sufficient_factors import SufficientFactors
 from minidl.parallel.data_parallel.synchronous import Synchronous
 from minidl.parallel.job import Job
-from minidl.parallel.measures import learning_speed, noise_scale, report_card
+from minidl.parallel.measures import learning_speed, noise_scale, report_card, spread
 from minidl.parallel.pipeline.pipeline import Pipeline
 from minidl.parallel.plan import ParallelPlan
 from minidl.parallel.run.checkpoint import Checkpoint, CheckpointError
@@ -134,6 +134,7 @@ __all__ = [
     "report_card",
     "simulated_step",
     "spatial",
+    "spread",
     "tensor",
     "train",
 ]

@@ -147,15 +147,18 @@ def test_the_table_has_means_and_standard_deviations_over_the_seeds():
     group = OverSeeds([run_of(0, [0.8, 0.9, 0.90]), run_of(1, [0.9, 0.9, 0.94]), run_of(2, [0.9, 0.9, 0.95])])
     name, accuracy, steps, seconds, to_target, *_ = group.cells(0.9)
     assert (name, steps, seconds) == ("serial", "3", "3 s")
-    assert accuracy == "93.00%\n± 2.65"  # the square root of (9 + 1 + 4) / 2
-    assert to_target == "1.333 s\n± 0.58 s"
-    assert group.mean_seconds_to(0.9) == pytest.approx(4 / 3)
+    assert accuracy == "93.00%\n± 2.65\n90.00 to 95.00"  # the square root of (9 + 1 + 4) / 2
+    assert to_target == "1 s\n1 s to 2 s"  # the median: the mean would be 4 / 3
 
 
-def test_the_table_counts_the_seeds_that_reach_the_target_and_has_a_mean_time_only_if_all_do():
+def test_the_time_to_the_target_is_the_median_of_all_seeds_those_that_miss_it_included():
     group = OverSeeds([run_of(0, [0.8, 0.9, 0.90]), run_of(1, [0.9, 0.9, 0.94]), run_of(2, [0.9, 0.9, 0.95])])
-    assert [group.cells(target)[4] for target in (0.94, 0.96)] == ["3 s\n2 of 3", "only 95.00%"]
-    assert [group.mean_seconds_to(target) for target in (0.94, 0.96)] == [None, None]
+    assert [group.cells(target)[4] for target in (0.94, 0.96)] == ["3 s\n3 s to > 3 s\n2 of 3", "only 95.00%"]
+    assert group.time_to(0.95) == (math.inf, 3.0, math.inf)  # 1 of 3; the mean of those that reach it would be 3
+    assert group.summary(0.95)["seconds_to_target_median"] is None
+    assert group.cells(0.95)[4] == "> 3 s\n3 s to > 3 s\n1 of 3"
+    lost = run_of(3, [0.95], "diverged in epoch 2")  # it would not have reached the target later, either
+    assert OverSeeds([*group.runs, lost]).time_to(0.94) == (math.inf, 3.0, math.inf)
     assert [run_of(0, [0.5, 0.9, 0.8]).seconds_to(target) for target in (0.5, 0.7, 0.9, 0.95)] == [1, 2, 2, None]
 
 
@@ -168,7 +171,7 @@ def test_unless_it_is_asked_for_the_target_is_the_highest_percent_that_every_run
     one = compared(run_of(0, [0.8, 0.947, 0.93]), run_of(1, [0.9, 0.936, 0.951]), lost)
     assert one.target == 0.94
     (table,) = one.tables()
-    assert (table.columns[4], table.rows[0][4]) == ("to 0.94", "2.5 s\n± 0.71 s\n2 of 3")
+    assert (table.columns[4], table.rows[0][4]) == ("to 0.94", "3 s\n2 s to > 3 s\n2 of 3")
     assert one.legend.startswith("to 0.94: time to the test accuracy that all runs reach; sent")
     assert compared(lost).target is None
     assert all(compared(run_of(0, [percent / 100] * 3)).target == percent / 100 for percent in range(1, 100))
@@ -202,10 +205,27 @@ def test_a_title_is_above_the_tables_and_the_picture():
 def test_seeds_that_diverge_are_counted_and_not_averaged():
     lost = run_of(2, [0.2], "diverged in epoch 2")
     group = OverSeeds([run_of(0, [0.8, 0.9, 0.90]), run_of(1, [0.9, 0.9, 0.94]), lost])
-    assert group.cells(0.8)[:2] == ["serial\n1 of 3 seeds diverged", "92.00%\n± 2.83"]
-    assert group.cells(0.8)[4] == "1 s\n2 of 3"
+    assert group.cells(0.8)[:2] == ["serial\n1 of 3 seeds diverged", "92.00%\n± 2.83\n90.00 to 94.00"]
+    assert group.cells(0.8)[4] == "1 s\n1 s to > 3 s\n2 of 3"
     assert OverSeeds([lost, lost]).cells(0.8)[:2] == ["serial: 2 of 2 seeds diverged", "-"]
     assert OverSeeds([lost]).cells(0.8)[0] == "serial: diverged in epoch 2"
+
+
+def test_a_strategy_is_the_first_at_the_target_only_if_the_intervals_do_not_overlap():
+    slow, fast = ([run_of(seed, [0.8] * late + [0.9] * (4 - late)) for seed in range(3)] for late in (2, 1))
+    for runs, first in (((slow, fast), 1), ((slow, [*fast[:2], slow[2]]), None), ((slow[:1], fast[:1]), 1)):
+        named = [[replace(run, entrant=replace(run.entrant, name=name)) for run in one]
+                 for name, one in zip("ab", runs, strict=True)]  # fmt: skip
+        one = parallel.Comparison("", "simulated", range(len(runs[0])), 0.9, runs=[*named[0], *named[1]])
+        assert next(one.tables()).first == first
+
+
+def test_the_trade_off_has_a_point_for_each_run_and_the_front_of_the_means_that_none_beats():
+    one = compared(run_of(0, [0.8, 0.9]), run_of(1, [0.95]), run_of(2, [0.1], "diverged in epoch 2"))
+    points, front = one.draw_trade_off().axes[0].get_lines()
+    assert [list(line.get_ydata()) for line in (points, front)] == [[0.9, 0.95], [pytest.approx(0.925)]]
+    assert list(front.get_xdata()) == [1.5]
+    assert one.rows()[0]["learning_per_second"] == 0.5  # the test loss falls from 1 to 1 / 2 in a second
 
 
 def test_the_band_of_the_picture_is_a_standard_deviation_of_the_logarithms():
@@ -293,7 +313,7 @@ def test_without_a_terminal_compare_prints_a_line_per_run_and_a_table_per_networ
     assert [line.strip() for line in lines if "simulated" in line][1:] == ["1gbe: simulated", "10gbe: simulated"]
     assert "bold: the first at the target" in " ".join(out.split())
     assert all(len(line) <= 80 for line in lines)
-    assert lines[-1] == "In out: history.csv, loss.png, runs.csv, summary.csv"
+    assert lines[-1] == "In out: history.csv, loss.png, runs.csv, summary.csv, trade_off.png"
     assert Path("out/loss.png").read_bytes().startswith(b"\x89PNG")
 
 

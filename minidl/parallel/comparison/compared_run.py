@@ -10,6 +10,7 @@ from typing import Any
 
 from minidl.cluster.trace.recording import Shares
 from minidl.parallel.comparison.entrant import Entrant
+from minidl.parallel.measures.learning_speed import learning_speed
 
 
 @dataclass
@@ -60,6 +61,12 @@ class ComparedRun:
     def mean_staleness(self) -> float | None:
         """Mean staleness of the gradients that were applied, in updates; None if none was recorded."""
         return mean(self.staleness.elements()) if self.staleness else None
+
+    @property
+    def learning_per_second(self) -> float | None:
+        """Decrease of the test loss per second from the first epoch to the last; None if no time passed."""
+        has_time = len(self.history) > 1 and self.history[-1]["seconds"] > self.history[0]["seconds"]
+        return learning_speed(self.history, loss="test_loss").learning_per_second if has_time else None
 
     def seconds_to(self, accuracy: float) -> float | None:
         """Seconds of training until the end of the first epoch with at least this test accuracy; None without one."""

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby, zip_longest
 from pathlib import Path
+from statistics import mean
 from textwrap import fill
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,7 +16,8 @@ from minidl.atomic_files import write_csv
 from minidl.cluster.trace.recording import Shares
 from minidl.parallel.comparison.compared_run import ComparedRun
 from minidl.parallel.comparison.over_seeds import OverSeeds
-from minidl.plots import race
+from minidl.parallel.measures import spread
+from minidl.plots import lines, race
 from minidl.plots.style import FORMATS
 
 if TYPE_CHECKING:
@@ -24,10 +26,11 @@ if TYPE_CHECKING:
 RUNS, HISTORY, SUMMARY = "runs.csv", "history.csv", "summary.csv"
 OF_AN_EPOCH = ("epoch", "samples", "steps", "seconds", "loss", "test_loss", "accuracy")  # columns of history.csv
 OF_A_STRATEGY = ("accuracy", "steps", "time", "to {}", "sent", "busy", "stale")  # columns of a table
-WIDTH = 100  # characters, of the text below the tables
+WIDTH, TITLE_WIDTH = 100, 70  # characters: of the text below the tables, above the picture of speed and accuracy
 
 MISSED = "only: the highest test accuracy of a strategy that does not reach it; "
 SPREAD = "±: standard deviation over the seeds (n - 1)"
+INTERVAL = "95 % bootstrap interval, too short with few seeds"
 BARS = "lines: geometric means over {} seeds; error bars: standard deviation of the loss's logarithm (n - 1)"
 FREE = "compressing takes no simulated time, unless CodingTime charges it"
 
@@ -35,8 +38,9 @@ FREE = "compressing takes no simulated time, unless CodingTime charges it"
 class Table(NamedTuple):
     """The results on one network.
 
-    rows     by strategy, a text for each of `columns`; a deviation stands on a second line
-    first    row of the strategy that reaches the target first, of those that reach it with every seed; None without one
+    rows     by strategy, a text for each of `columns`; deviations and intervals stand on further lines
+    first    row of the strategy whose median time to the target is the shortest; None without one, or if the intervals
+             of several seeds overlap, so that chance may have chosen it
     """
 
     network: str
@@ -93,7 +97,7 @@ class Comparison:
         return [self._row(run) for run in self.runs]
 
     def summary(self) -> list[dict[str, Any]]:
-        """A row for each strategy on each network, as in summary.csv: means and standard deviations over the seeds."""
+        """A row for each strategy on each network, as in summary.csv: means, deviations, intervals over the seeds."""
         return [
             {"network": network, "strategy": each.name, **each.summary(self.target)}
             for network, of_network in self.over_seeds()
@@ -104,10 +108,12 @@ class Comparison:
         """For each network, a table as `print(comparison)` shows it."""
         columns = ["strategy", *(name.format(self._target_text) for name in OF_A_STRATEGY)]
         for network, of_network in self.over_seeds():
-            seconds = [each.mean_seconds_to(self.target) for each in of_network]
-            reached = [each for each in seconds if each is not None]
-            first = seconds.index(min(reached)) if reached else None
-            yield Table(network, columns, [each.cells(self.target) for each in of_network], first)
+            times = [each.time_to(self.target) or spread.Estimate(*[math.inf] * 3) for each in of_network]
+            first = min(range(len(times)), key=lambda i: times[i])
+            is_ahead = all(times[first].high < time.low for i, time in enumerate(times) if i != first)
+            is_first = math.isfinite(times[first].value) and (is_ahead or len(self.seeds) == 1)
+            rows = [each.cells(self.target) for each in of_network]
+            yield Table(network, columns, rows, first if is_first else None)
 
     @property
     def _target_text(self) -> str:
@@ -126,8 +132,8 @@ class Comparison:
         if len(self.seeds) == 1:
             return columns
         return (
-            f"{columns}; means over {len(self.seeds)} seeds, without runs that diverged; {SPREAD}; k of "
-            f"{len(self.seeds)}: only k seeds reach the target, and the time is theirs"
+            f"{columns}; means over {len(self.seeds)} seeds, without runs that diverged; {SPREAD}; time to the target: "
+            f"median of all seeds; k of {len(self.seeds)}: only k reach it; a to b: {INTERVAL}"
         )
 
     @property
@@ -153,8 +159,37 @@ class Comparison:
             figure.savefig(path)
         return figure
 
+    def draw_trade_off(self, path: str | Path | None = None) -> Figure:
+        """The picture of speed against accuracy: a point for each run, and the front of the strategies' means.
+
+        A front of single runs would be one of the luckiest seeds.
+        """
+        panels = []
+        for network, of_network in self.over_seeds():
+            points = [
+                [(run.seconds, run.accuracy) for run in each.finished if not math.isnan(run.accuracy)]
+                for each in of_network
+            ]
+            means = [(mean(x), mean(y)) for x, y in map(_columns, points) if x]
+            front = [means[i] for i in spread.pareto_front(means)]
+            series = [
+                lines.Line(each.name, *_columns(of_strategy), look="points")
+                for each, of_strategy in zip(of_network, points, strict=True)
+            ]
+            series.append(lines.Line("no mean is faster and better", *_columns(front)))
+            panels.append(
+                lines.Panel(
+                    series, "training (s)", "test accuracy", network, log="x" * any(x > 0 for x, _ in front[:1])
+                )
+            )
+        title = "\n".join(fill(line, TITLE_WIDTH) for line in self.title.splitlines())
+        figure = lines.draw(panels, source=self.source, title=title)
+        if path is not None:
+            figure.savefig(path)
+        return figure
+
     def save(self, folder: str | Path, formats: Sequence[str] = ("png",)) -> Path:
-        """Write runs.csv, history.csv, summary.csv, and the picture loss.png, or in other `formats`: png, svg, pdf.
+        """Write runs.csv, history.csv, summary.csv, loss.png and trade_off.png, or in other `formats`: png, svg, pdf.
 
         In a script under mpiexec rank 0 writes, and the others do nothing. Raises ValueError for another format, and
         OSError if the folder cannot be written.
@@ -163,9 +198,9 @@ class Comparison:
         check_formats(formats)
         if self.is_writer:
             self.save_tables(folder)
-            figure = self.draw()
-            for name in formats:
-                figure.savefig(folder / f"loss.{name}")
+            for picture, figure in (("loss", self.draw()), ("trade_off", self.draw_trade_off())):
+                for name in formats:
+                    figure.savefig(folder / f"{picture}.{name}")
         return folder
 
     def save_tables(self, folder: Path) -> None:
@@ -195,6 +230,7 @@ class Comparison:
             **{name: last.get(name) for name in ("samples", "steps", "seconds")},
             "target": self.target,
             "seconds_to_target": None if self.target is None else run.seconds_to(self.target),
+            "learning_per_second": run.learning_per_second,
             "bytes_per_node": run.bytes_per_node,
             "bytes_of_busiest_rank": max(run.bytes_sent, default=None),
             **(run.shares._asdict() if run.shares else dict.fromkeys(Shares._fields)),
@@ -216,6 +252,11 @@ def _epochs(run: ComparedRun) -> Iterator[dict[str, Any]]:
         yield {"network": run.network, "strategy": run.entrant.name, "seed": run.seed} | {
             name: row[name] for name in OF_AN_EPOCH
         }
+
+
+def _columns(points: Sequence[tuple[float, float]]) -> tuple[list[float], list[float]]:
+    """The x and the y of points."""
+    return [x for x, _ in points], [y for _, y in points]
 
 
 def _text(table: Table, source: str) -> str:

@@ -1,4 +1,4 @@
-"""The runs of one strategy on one network with several seeds: means and standard deviations."""
+"""The runs of one strategy on one network with several seeds: means, deviations, intervals, the time to a target."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from statistics import mean, stdev
 import numpy as np
 
 from minidl.parallel.comparison.compared_run import ComparedRun, mean_shares
+from minidl.parallel.measures import spread
 from minidl.plots import race
 from minidl.plots.style import bytes_text, deviation_text, seconds_text
 
@@ -44,21 +45,33 @@ class OverSeeds:
             return []
         return [seconds for one in self.finished if (seconds := one.seconds_to(accuracy)) is not None]
 
-    def mean_seconds_to(self, accuracy: float | None) -> float | None:
-        """The mean of `seconds_to`; None unless every seed reaches the accuracy, for a fair comparison."""
-        seconds = self.seconds_to(accuracy)
-        return mean(seconds) if len(seconds) == len(self.runs) else None
+    def time_to(self, accuracy: float | None) -> spread.Estimate | None:
+        """The median time to that test accuracy over all seeds, in seconds, with its interval; None if none reaches it.
+
+        A run that does not reach it counts as one that needs longer than it was trained; a run that diverged never
+        would have. So the median, or an end of the interval, may be infinite.
+        """
+        if not self.seconds_to(accuracy):
+            return None
+        assert accuracy is not None
+        times = [None if one.ended else one.seconds_to(accuracy) for one in self.runs]
+        trained = [math.inf if one.ended else one.seconds for one in self.runs]
+        seconds = [limit if time is None else time for time, limit in zip(times, trained, strict=True)]
+        return spread.estimate(spread.median_time, seconds, [time is not None for time in times])
 
     def cells(self, target: float | None) -> list[str]:
-        """The row of a table. The standard deviation over the seeds stands below each mean."""
+        """The row of a table. Below means stand standard deviations; below medians and accuracies, intervals."""
         finished, name = self.finished, self.name
         if not finished:
             return [f"{name}: {self.ended}", *["-"] * 7]
         stale = [one.mean_staleness for one in finished if one.mean_staleness is not None]
         shares = [one.shares for one in finished if one.shares is not None]
+        accuracies = [one.accuracy for one in finished]
+        _, low, high = spread.estimate(spread.mean, accuracies)
+        between = f"\n{100 * low:.2f} to {100 * high:.2f}" * (low < high)
         return [
             f"{name}\n{self.ended}" if self.ended else name,
-            _spread([one.accuracy for one in finished], "{:.2%}".format, lambda deviation, _: f"{100 * deviation:.2f}"),
+            _spread(accuracies, "{:.2%}".format, lambda deviation, _: f"{100 * deviation:.2f}") + between,
             _spread([one.history[-1]["steps"] for one in finished], "{:,.0f}".format, lambda each, _: f"{each:,.2g}"),
             _spread([one.seconds for one in finished], seconds_text, deviation_text),
             self._cell_of_target(target),
@@ -68,19 +81,26 @@ class OverSeeds:
         ]
 
     def summary(self, target: float | None) -> dict[str, float | int | None]:
-        """Means and standard deviations (n - 1) over the seeds that did not diverge; None where there are too few."""
+        """Means and standard deviations (n - 1) over the seeds that did not diverge, and intervals (_low, _high).
+
+        The median time to the target is that of all seeds. None: too few seeds, or infinite.
+        """
         finished = self.finished
         columns = {
             "accuracy": [one.accuracy for one in finished],
             "test_loss": [float(one.history[-1]["test_loss"]) for one in finished],
             "seconds": [one.seconds for one in finished],
-            "seconds_to_target": self.seconds_to(target),
             "bytes_per_node": [one.bytes_per_node or 0.0 for one in finished],
+            "learning_per_second": [speed for one in finished if (speed := one.learning_per_second) is not None],
         }
         result: dict[str, float | int | None] = {
             "seeds": len(self.runs),
             "finished": len(finished),
-            "reached_target": len(columns["seconds_to_target"]),
+            "reached_target": len(self.seconds_to(target)),
+            **_ends("seconds_to_target_median", self.time_to(target)),
+            **_ends(
+                "accuracy", spread.estimate(spread.mean, columns["accuracy"]) if len(finished) > 1 else None, False
+            ),
         }
         for name, values in columns.items():
             result[f"{name}_mean"] = mean(values) if values else None
@@ -112,8 +132,22 @@ class OverSeeds:
         if not seconds:
             best = max(one.best_accuracy for one in self.finished)
             return "-" if math.isnan(best) else f"only {best:.2%}"
+        median = self.time_to(target)
+        assert median is not None
+        longest = f"> {seconds_text(max(one.seconds for one in self.finished))}"
+        value, low, high = (seconds_text(time) if math.isfinite(time) else longest for time in median)
         count = f"\n{len(seconds)} of {len(self.runs)}" if len(seconds) < len(self.runs) else ""
-        return _spread(seconds, seconds_text, deviation_text) + count
+        return value + f"\n{low} to {high}" * (low != high) + count
+
+
+def _ends(name: str, of: spread.Estimate | None, has_value: bool = True) -> dict[str, float | None]:
+    """Columns of an estimate: its value, and the ends of its interval; None where they are infinite."""
+    columns = dict(zip((name, f"{name}_low", f"{name}_high"), of or (None,) * 3, strict=True))
+    return {
+        key: value if value is not None and math.isfinite(value) else None
+        for key, value in columns.items()
+        if has_value or key != name
+    }
 
 
 def _spread(values: Sequence[float], text: Callable[[float], str], deviation: Callable[[float, float], str]) -> str:

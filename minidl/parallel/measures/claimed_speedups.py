@@ -60,8 +60,13 @@ def _problem(run: Trial, column: str, speedup: float, table: ResultTable) -> str
     if (other_hardware := _difference(run, base, HARDWARE)) and _nodes(run) != _nodes(base):
         return f"its speedup is one of more nodes and of other hardware: {other_hardware}"
     has_quality = any(other.has_quality for other in (*mine, *bases))
-    if column != "seconds_to_target" and not has_quality and (sizes := _difference(run, base, ("batch_size",))):
+    sizes = _difference(run, base, ("batch_size",))
+    if column != "seconds_to_target" and not has_quality and sizes:
         return f"its speedup is over a run with another minibatch size, and no quality is given: {sizes}"
+    if column == "seconds" and not has_quality and (length := _difference(run, base, ("epochs", "samples"))):
+        return f"its speedup is over a run of another length, and no quality is given: {length}"
+    if sizes and run.value("scaling") == "strong":
+        return f"its speedup is called strong scaling, but the minibatch grows: {sizes}"
     usual = _mean_seconds(bases, column)
     better = [
         took

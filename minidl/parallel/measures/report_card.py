@@ -1,10 +1,14 @@
-"""Report card: what is wrong with a table of results, from missing seeds to speedups over a slow baseline."""
+"""Report card: what is wrong with a table of results, from missing seeds to speedups over a slow baseline.
+
+`result_files.read_results` reads the table; the command is `minidl report-card`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from minidl.parallel.measures import selected_results
 from minidl.parallel.measures.claimed_speedups import of_speedup
 from minidl.parallel.measures.result_table import CONFIGURATION, MEASURED, TEST_QUALITY, ResultTable, Trial
 
@@ -20,16 +24,29 @@ def problems(
 ) -> list[str]:
     """Return what is wrong with a table of results, one sentence per problem; an empty list if it is sound.
 
-    It finds these ways to fool oneself and others:
+    Of Hoefler's twelve ways to fool the masses, by their numbers, a table can show these:
 
-    * speed and quality of one method from different configurations: fast in float16, accurate in float32
-    * no seed, or fewer than `seeds` of them, for what differs from run to run
-    * a "speedup" over a run that the table does not have, or without a time, or that is no number
-    * a "speedup" over a slow run where the table has a faster one, on no more nodes and of no lower quality
-    * a "speedup" over a run of better quality, or a time to one target over the time to another
-    * a "speedup" of more nodes over fewer nodes of other hardware
-    * a "speedup" over a run with another minibatch size, in a table that has no quality of the two
-    * a training loss as the only quality of a method, where others were tested
+    1. accuracy that is ignored when scaling: a "speedup" over a run of better quality; over one with another minibatch
+       or other epochs, where no quality is given
+    2. a training loss as the only quality of a method, where others were tested
+    4. a "speedup" of more nodes over fewer nodes of other hardware
+    7. a peak: a rate above samples / seconds, a column of peaks alone
+    8. speed and quality of one method from different configurations: fast in float16, accurate in float32
+    10. the accuracy of the best epoch rather than of the last; a time to one target over the time to another
+    11. weak scaling as strong: `scaling` is strong, and the minibatch is not that of the baseline
+    12. a "speedup" over a slow run where the table has a faster one, on no more nodes and of no lower quality; over a
+        run that the table does not have, or without a time, or that is no number
+
+    and these, which are not among the twelve:
+
+    * no seed, fewer than `seeds` of them, or seeds left out; the best of the seeds for their mean; a mean of seeds
+      without its spread
+    * sizes left out: nodes, networks, models or data that the other methods that were tried on several have
+    * extrapolated rows; times that fall exactly as 1 / nodes
+    * a column without a unit
+
+    A table cannot show the others: 3, runs that were needed for tuning; 5, parts that were left out when scaling; 6,
+    input and output that were not timed; 9, unreasonably large inputs.
 
     Each sentence names the method. Where the method has several configurations, it names that of the rows too.
 
@@ -47,6 +64,8 @@ def problems(
         seed is one number per run; in a row of means, seeds is the number of runs in the mean
         ended says why a run ended early: such a run counts as a seed, not as a speed or a quality
         device, hardware, machine, processor, accelerator, cpu, gpu, kernels say in words what a run was computed on
+        source, statistic, note, notes, comment say in words how a row came about, such as extrapolated, or best
+        scaling is weak or strong; last_accuracy is that after the last epoch
 
     Raises
         TypeError where a row is no dictionary; ValueError where no row has the column `name`.
@@ -62,8 +81,8 @@ def problems(
         of an accuracy or 5 % of a loss or an error.
 
     References
-        T. Hoefler, Twelve ways to fool the masses when reporting performance of deep learning workloads (2018), on
-        options that differ between speed and accuracy; T. Hoefler and R. Belli, Scientific benchmarking of parallel
+        T. Hoefler, Twelve ways to fool the masses when reporting performance of deep learning workloads (2018), in
+        other words here; T. Hoefler and R. Belli, Scientific benchmarking of parallel
         computing systems (SC 2015), rule 1, on speedups.
 
     >>> problems([{"strategy": "ring", "nodes": 4, "accuracy": 0.9, "seconds": 3.0}])
@@ -77,9 +96,10 @@ def problems(
             f"no row has the column {name!r}: give name=, the column that says which method a row is about"
         )
     table = ResultTable(rows, name, configuration, measured)
-    found: list[str] = []
-    for method in table.methods:
-        found += [f"{method}: {problem}" for problem in _of_method(table, table.methods[method], seeds)]
+    found = list(selected_results.of_table(table))
+    for method, runs in table.methods.items():
+        of_method = (*_of_method(table, runs, seeds), *selected_results.of_method(table, method))
+        found += [f"{method}: {problem}" for problem in of_method]
     found += [
         f"{run.method}{table.where(run.method, run.key)}: {problem}"
         for run in table.runs

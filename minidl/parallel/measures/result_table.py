@@ -15,10 +15,11 @@ LOWER_IS_BETTER = ("test_error", "error", "test_loss", "loss", "training_loss")
 QUALITY = (*HIGHER_IS_BETTER, *LOWER_IS_BETTER)
 TEST_QUALITY = ("accuracy", "test_accuracy", "test_error", "error", "test_loss")
 SPEED = ("seconds", "seconds_to_target", "samples_per_second")
-CLAIMS = ("seed", "seeds", "speedup", "target", "ended")
+CLAIMS = ("seed", "seeds", "speedup", "target", "ended", "scaling", "source", "statistic")
 MEASURED = ("samples", "steps", "bytes", "bytes_per_node", "bytes_of_busiest_rank", "compute", "communication",
-            "waiting", "mean_staleness", "greatest_staleness", "efficiency", "memory", "date", "time", "timestamp",
-            "host", "user", "run", "run_id", "id", "file", "folder", "note", "notes", "comment")  # fmt: skip
+            "waiting", "mean_staleness", "greatest_staleness", "efficiency", "memory", "learning_per_second",
+            "last_accuracy", "date", "time", "timestamp", "host", "user", "run", "run_id", "id", "file",
+            "folder", "note", "notes", "comment")  # fmt: skip
 
 Key = tuple[str, ...]
 

@@ -68,7 +68,7 @@ def test_a_batch_schedule_is_shared_too() -> None:
 def test_the_files_hold_runs_epochs_means_and_the_picture_in_each_format(tmp_path: Path) -> None:
     comparison = parallel.compare(job(), BOTH, 2, networks=["none"], seeds=3, folder=tmp_path, formats=["svg", "png"])
     assert sorted(path.name for path in tmp_path.iterdir()) == [
-        "history.csv", "loss.png", "loss.svg", "runs.csv", "summary.csv",
+        "history.csv", "loss.png", "loss.svg", "runs.csv", "summary.csv", "trade_off.png", "trade_off.svg",
     ]  # fmt: skip
     with (tmp_path / "summary.csv").open() as file:
         means = [float(row["accuracy_mean"]) for row in csv.DictReader(file)]

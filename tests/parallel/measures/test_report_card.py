@@ -134,7 +134,10 @@ def test_a_run_that_diverged_counts_as_a_seed():
     ("seeds", "sound_or_not"), [(5, []), (2, ["ring: 2 seeds where 3 are needed to see the spread"])]
 )
 def test_a_row_of_means_says_of_how_many_seeds(seeds, sound_or_not):
-    assert problems([{"strategy": "ring", "seeds": seeds, "accuracy": 0.95, "seconds": 2.5}]) == sound_or_not
+    assert (
+        problems([{"strategy": "ring", "seeds": seeds, "accuracy": 0.95, "accuracy_std": 0.01, "seconds": 2.5}])
+        == sound_or_not
+    )
 
 
 # ---- speedups ----

@@ -1,0 +1,195 @@
+"""Each way to fool the masses that a table can show: a planted example that is named, and a clean twin that passes."""
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from minidl.parallel.measures.report_card import problems
+from minidl.parallel.measures.result_files import read_results
+
+Change = dict[str, Any]
+
+
+def table(base: Change, own: Change, seeds: tuple[int, ...] = (0, 1, 2)) -> list[dict[str, Any]]:
+    """One node and four, three times as fast, with a little spread; columns with a list have a value per seed."""
+    rows = []
+    for method, nodes, seconds, change in (("serial", 1, 37.3, base), ("ring", 4, 12.7, own)):
+        for place, seed in enumerate(seeds):
+            common = {"strategy": method, "nodes": nodes, "batch_size": 64, "epochs": 7, "seed": seed,
+                      "accuracy": 0.941 + 0.003 * seed, "seconds": seconds * (1 + 0.01 * seed),
+                      "speedup": "" if nodes == 1 else 37.3 / 12.7}  # fmt: skip
+            rows.append(common | {key: value[place] if isinstance(value, list) else value
+                                  for key, value in change.items()})  # fmt: skip
+    return rows
+
+
+WORSE, NOISY = [0.911, 0.914, 0.917], [0.939, 0.946, 0.943]
+NONE: Change = {"accuracy": ""}
+PLANTED: dict[str, tuple[Change, Change, Change, Change, str]] = {
+    "1 worse accuracy": ({}, {"accuracy": WORSE}, {}, {"accuracy": NOISY}, "over a run of better quality: accuracy"),
+    "1 larger minibatch": (NONE, {**NONE, "batch_size": 256}, {}, {"batch_size": 256}, "another minibatch size"),
+    "1 fewer epochs": (NONE, {**NONE, "epochs": 3}, {}, {"epochs": 3}, "a run of another length, and no quality"),
+    "2 training loss": (
+        {},
+        {**NONE, "training_loss": 0.01},
+        {"training_loss": 0.2},
+        {"training_loss": 0.01},
+        "its only quality is that of the training set",
+    ),
+    "4 hardware": ({"device": "cpu"}, {"device": "gpu"}, {"device": "gpu"}, {"device": "gpu"}, "of other hardware"),
+    "7 peak rate": (
+        {},
+        {"samples": 9000, "samples_per_second": 1211.0},
+        {"samples": 9000},
+        {"samples": 9000, "samples_per_second": [708.0, 701.0, 695.0]},
+        "its 1211 samples/s are a peak: 9000 samples took 12",
+    ),
+    "7 peak column": (
+        {},
+        {"peak_gflops": [91.5, 92.1, 90.7]},
+        {},
+        {"peak_gflops": [91.5, 92.1, 90.7], "gflops": [33.1, 32.8, 32.6]},
+        "the column 'peak_gflops' is a peak, and there is no column 'gflops'",
+    ),
+    "10 best epoch": (
+        {},
+        {"last_accuracy": [0.931, 0.92, 0.947]},
+        {},
+        {"last_accuracy": [0.941, 0.944, 0.947]},
+        "is that of an earlier epoch; after the last one it is 0.9",
+    ),
+    "11 weak as strong": (
+        {},
+        {"batch_size": 256, "scaling": "strong"},
+        {},
+        {"batch_size": 256, "scaling": "weak"},
+        "called strong scaling, but the minibatch grows: batch_size=256 here, batch_size=64 there",
+    ),
+    "12 a slower baseline": ({}, {"speedup": 5.3}, {}, {}, "but no run on 1 node has this time"),
+    "extrapolated": (
+        {},
+        {"note": ["", "extrapolated from 2 nodes", ""]},
+        {},
+        {"note": ["", "again, after a reboot", ""]},
+        "a row was not measured: note=extrapolated",
+    ),
+    "best of the seeds, in words": (
+        {},
+        {"statistic": "best of 5"},
+        {"statistic": "mean"},
+        {"statistic": "mean"},
+        "a row has the best of 5 of its runs, not their mean",
+    ),
+    "no unit": ({"time": [3.1, 3.2, 2.9]}, {}, {"time": "12:31"}, {}, "the column 'time' has no unit"),
+}
+
+
+@pytest.mark.parametrize("way", PLANTED)
+def test_a_way_to_fool_the_masses_is_named_and_its_clean_twin_passes(way: str) -> None:
+    base, own, clean_base, clean_own, says = PLANTED[way]
+    found = problems(table(base, own))
+    assert found, way
+    assert all(says in problem for problem in found), found
+    assert problems(table(clean_base, clean_own)) == []
+
+
+def test_speed_and_accuracy_with_different_options_are_named() -> None:
+    rows = table({}, {})
+    apart = [{**row, "precision": "float16", "accuracy": "", "speedup": ""} for row in rows]
+    apart += [{**row, "precision": "float32", "seconds": "", "speedup": ""} for row in rows]
+    assert len(problems(apart)) == 4  # of each method, the speed without quality and the quality without speed
+    assert problems([{**row, "precision": "float16"} for row in apart]) == []
+
+
+def test_seeds_that_a_method_left_out_are_named_but_not_a_method_of_fewer_runs() -> None:
+    rows = table({}, {}, seeds=(0, 1, 2, 3, 4))
+    chosen, fewer = (
+        [row for row in rows if row["nodes"] == 1 or row["seed"] in kept] for kept in ((0, 2, 4), range(3))
+    )
+    assert problems(chosen) == ["ring: its runs with seed 1, 3 were left out"]
+    assert problems(fewer) == problems(rows) == []
+
+
+def test_a_row_of_the_best_seed_is_named_beside_the_rows_of_all_and_a_row_of_their_mean_passes() -> None:
+    rows = table({}, {})
+    summary = {**rows[3], "seed": "", "seeds": 3, "speedup": "", "seconds": ""}
+    (problem,) = problems([*rows, summary | {"accuracy": 0.947}])
+    assert problem == "ring: its accuracy of 0.947 is the best of its seeds, not their mean, 0.944"
+    assert problems([*rows, summary | {"accuracy": 0.944}]) == []
+
+
+def test_a_mean_without_its_spread_is_named() -> None:
+    row = {"strategy": "ring", "seeds": 5, "accuracy": 0.951}
+    assert problems([row]) == ["ring: its accuracy is a mean of 5 seeds without their spread"]
+    assert problems([row | {"accuracy_std": 0.003}]) == []
+
+
+def test_sizes_that_a_method_left_out_are_named() -> None:
+    rows = [
+        {"strategy": method, "nodes": nodes, "seed": seed, "seconds": took / nodes**0.9 + 0.1 * seed}
+        for method, took in (("ring", 40.3), ("tree", 44.1))
+        for nodes in (2, 8, 32)
+        for seed in range(3)
+    ]
+    without = [row for row in rows if (row["strategy"], row["nodes"]) != ("tree", 8)]
+    assert problems(without) == ["tree: its runs with nodes=8 are missing, which other methods have"]
+    single = [{**row, "strategy": "serial", "nodes": 1} for row in rows[:3]]
+    assert problems([*rows, *single]) == []  # one node alone is no selection
+
+
+def test_times_that_fall_exactly_with_the_nodes_are_named() -> None:
+    def rows(exponent: float) -> list[dict[str, Any]]:
+        return [{"strategy": "ring", "nodes": nodes, "seed": seed, "seconds": 61.3 / nodes**exponent}
+                for nodes in (2, 8, 32) for seed in range(3)]  # fmt: skip
+
+    (problem,) = problems(rows(1.0))
+    assert problem.startswith("ring: its seconds on 2, 8, 32 nodes fall exactly as 1 / nodes")
+    assert problems(rows(0.97)) == problems([row | {"network": "none"} for row in rows(1.0)]) == []
+
+
+# ---- files ----
+
+
+def write(path: Path, rows: list[dict[str, Any]]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def test_the_best_epoch_is_found_in_a_folder_by_its_history(tmp_path: Path) -> None:
+    rows = [{"network": "none", **row} for row in table({}, {})]
+    write(tmp_path / "runs.csv", rows)
+    assert problems(read_results(tmp_path)) == problems(read_results(tmp_path / "runs.csv")) == []
+    epochs = [{**row, "epoch": epoch} for row in rows for epoch in (1, 2)]
+    epochs[-1]["accuracy"] = 0.92
+    write(tmp_path / "history.csv", epochs)
+    (problem,) = problems(read_results(tmp_path))
+    assert problem == "ring: its accuracy of 0.947 is that of an earlier epoch; after the last one it is 0.92"
+
+
+def test_run_folders_are_rows_and_a_run_that_was_stopped_is_no_result(tmp_path: Path) -> None:
+    for seed in range(3):
+        folder = tmp_path / f"run-{seed}"
+        row = {"loss": 0.2, "test_loss": 0.3, "accuracy": 0.9 + 0.01 * seed, "seconds": 2.5, "samples": 90, "steps": 6}
+        write(folder / "metrics.csv", [{"epoch": epoch, **row} for epoch in range(1, 3 - (seed == 2))])
+        (folder / "config.json").write_text(json.dumps({"strategy": "gossip", "epochs": 2, "seed": seed, "extra": {}}))
+    rows = read_results(tmp_path)
+    assert [(row["strategy"], row["seed"], row["ended"]) for row in rows] == [
+        ("gossip", 0, ""), ("gossip", 1, ""), ("gossip", 2, "after epoch 1"),
+    ]  # fmt: skip
+    assert problems(rows) == []
+    assert problems(rows[:2]) == ["gossip: 2 seeds where 3 are needed to see the spread"]
+    assert len(read_results(tmp_path / "run-0")) == 1
+
+
+def test_a_folder_or_a_file_without_results_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"has neither runs\.csv nor run folders: give a CSV file"):
+        read_results(tmp_path)
+    (tmp_path / "empty.csv").write_text("strategy,seed\n")
+    with pytest.raises(ValueError, match="has no rows"):
+        read_results(tmp_path / "empty.csv")
