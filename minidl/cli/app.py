@@ -72,7 +72,6 @@ minidl compare --strategies synchronous gossip --seeds 5 --format pdf \
 minidl compare --list
 """,
     "report-card": r"""
-minidl report-card runs/FOLDER
 minidl report-card results.csv --name method --seeds 5
 """,
     "simulate": r"""

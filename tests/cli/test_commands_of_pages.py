@@ -143,6 +143,7 @@ def folder(few_samples, tmp_path_factory):
     rows = [f"{i % 7},{i % 5},{'ab'[i % 7 > 3]}\n" for i in range(160)]
     for name in ("my.csv", "new.csv"):
         (folder / name).write_text(f"left,right,label\n{''.join(rows)}")
+    (folder / "results.csv").write_text("method,seed,accuracy\n" + "".join(f"mine,{i},0.9{i}\n" for i in range(5)))
     (folder / "my.txt").write_text("def minidl(): ...\n" * 600)
     (folder / "my.py").write_text(OWN_CODE)
     Image.fromarray(np.eye(8, dtype=np.uint8) * 255).save(folder / "digits.png")

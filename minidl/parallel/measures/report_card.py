@@ -42,11 +42,10 @@ def problems(
     * no seed, fewer than `seeds` of them, or seeds left out; the best of the seeds for their mean; a mean of seeds
       without its spread
     * sizes left out: nodes, networks, models or data that the other methods that were tried on several have
-    * extrapolated rows; times that fall exactly as 1 / nodes
-    * a column without a unit
+    * extrapolated rows; a column without a unit
 
-    A table cannot show the others: 3, runs that were needed for tuning; 5, parts that were left out when scaling; 6,
-    input and output that were not timed; 9, unreasonably large inputs.
+    A table cannot show the others: 3, runs that were needed for tuning; 5, operations that were not timed when scaling;
+    6, input and output that were not timed; 9, unreasonably large inputs.
 
     Each sentence names the method. Where the method has several configurations, it names that of the rows too.
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from statistics import fmean
 
 from minidl.parallel.measures.result_table import HIGHER_IS_BETTER, QUALITY, SPEED, ResultTable, Trial, number_of
@@ -38,7 +37,6 @@ def of_method(table: ResultTable, method: str) -> Iterator[str]:
         if len(tried[method]) > 1 and (missing := swept - tried[method]):
             yield f"its runs with {column}={', '.join(sorted(missing))} are missing, which other methods have"
     yield from _of_seeds(table, method)
-    yield from _of_exact_scaling(runs)
     for run in runs:
         remarks = {column: run.value(column) for column in REMARKS}
         for column, text in remarks.items():
@@ -79,16 +77,3 @@ def _of_row(table: ResultTable, run: Trial) -> Iterator[str]:
         best = (max if column in (*HIGHER_IS_BETTER, "samples_per_second") else min)(values, default=value)
         if values and value == best and abs(fmean(values) - best) > 1e-6 * abs(best):
             yield f"its {column} of {value:.4g} is the best of its seeds, not their mean, {fmean(values):.4g}"
-
-
-def _of_exact_scaling(runs: Sequence[Trial]) -> Iterator[str]:
-    """Times that fall as 1 / nodes to six digits, where messages take time, as no measured ones do."""
-    by_nodes: dict[float, list[float]] = defaultdict(list)
-    for run in runs:
-        nodes, seconds = run.number("nodes"), run.number("seconds")
-        if nodes and seconds and run.value("network") != "none":
-            by_nodes[nodes].append(nodes * seconds)
-    work = [fmean(values) for values in by_nodes.values()]
-    if len(work) > 2 and max(work) - min(work) <= 1e-6 * max(work):
-        counts = ", ".join(f"{nodes:g}" for nodes in sorted(by_nodes))
-        yield f"its seconds on {counts} nodes fall exactly as 1 / nodes, as computed ones do, not measured ones"

@@ -169,6 +169,11 @@ PUTTING_IT_TOGETHER = {
     "    return Problem(model, cluster, batch).best",
 }
 
+NOT_FOOLING_THE_MASSES = {
+    "find_trick": "from minidl.parallel import report_card\ndef find_trick(claim, rows):\n"
+    "    return report_card.problems(rows, name='method')[0]",
+}
+
 AVERAGING = {
     "elastic": "from minidl import parallel\n"
     "def elastic(comm, x, centre, gradient, lr, alpha, period, steps):\n"
@@ -204,6 +209,7 @@ SAYS = (
         *exhaustively(("10_tensor_parallelism", TENSOR_PARALLELISM), ("11_pipelines", PIPELINES)),
         *exhaustively(("03_operators", OPERATORS), ("13_memory", MEMORY)),
         *exhaustively(("14_putting_it_together", PUTTING_IT_TOGETHER)),
+        *exhaustively(("16_not_fooling_the_masses", NOT_FOOLING_THE_MASSES)),
     ],
 )
 def test_no_borrowed_answer_earns_a_point(name: str, answers: dict[str, str]) -> None:

@@ -108,6 +108,7 @@ route                       xxxxxxxxxxx.xx oo.
 moe_step                    xxxxxx.xxxx... o..
 step_time                   xxx.....x.x... .o.
 best_plan                   ........x.x... .o.
+find_trick                  ........x.x... ...
 """
 
 MARKS = {name: "".join(marks) for name, *marks in map(str.split, TABLE.strip().splitlines())}

@@ -140,16 +140,6 @@ def test_sizes_that_a_method_left_out_are_named() -> None:
     assert problems([*rows, *single]) == []  # one node alone is no selection
 
 
-def test_times_that_fall_exactly_with_the_nodes_are_named() -> None:
-    def rows(exponent: float) -> list[dict[str, Any]]:
-        return [{"strategy": "ring", "nodes": nodes, "seed": seed, "seconds": 61.3 / nodes**exponent}
-                for nodes in (2, 8, 32) for seed in range(3)]  # fmt: skip
-
-    (problem,) = problems(rows(1.0))
-    assert problem.startswith("ring: its seconds on 2, 8, 32 nodes fall exactly as 1 / nodes")
-    assert problems(rows(0.97)) == problems([row | {"network": "none"} for row in rows(1.0)]) == []
-
-
 # ---- files ----
 
 

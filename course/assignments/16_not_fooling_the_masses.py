@@ -1,0 +1,101 @@
+# %% [markdown]
+# # Not fooling the masses: exercises
+#
+# The lectures of chapter 16: twelve ways to fool the masses. In this notebook you judge reports.
+#
+# **How it works.** Replace `raise NotImplementedError(...)` by your code. Run the cell, then the check below it, as
+# often as you like. A check says what it called, what it expected and what it got, and gives points for parts.
+# `check.hint("find_trick")` prints a hint; the same call again prints the next one. Lists and dictionaries that a
+# function is given stay as they are. For grading, the same checks are made with other numbers.
+
+# %% given="setup"
+from math import isclose, sqrt
+from statistics import mean, variance
+
+from course.checks import not_fooling_the_masses as check
+
+# %% [markdown]
+# ## 1. Twenty reports (10 points)
+# A report says that a method, "ours", is faster than another one, "baseline". It has a *claim*, as it stands in the
+# abstract, and the *rows* of the table in the appendix: one for each run. Half of the reports are clean. In each of the
+# others one trick is planted.
+#
+# You write the referee. A trick that is missed costs a point, and a false alarm costs a point, too: for each of the ten
+# tricks there is a report with it and a clean one that looks much like it, and you get the point if both are judged
+# right.
+#
+# This is the shape of a report (here without any trick):
+
+# %% given="report"
+CLAIM = {"nodes": 4, "speedup": 1.5, "accuracy": 0.92, "scaling": "strong"}
+COMMON = {"nodes": 4, "hardware": "A100", "precision": "float32", "batch_size": 96, "samples": 6000}
+ROWS = [
+    {**COMMON, "method": method, "seed": seed, "seconds": seconds, "samples_per_second": 6000 / seconds,
+     "accuracy": accuracy, "training_accuracy": accuracy + 0.03}
+    for method, seconds in (("baseline", 60.0), ("ours", 40.0))
+    for seed, accuracy in ((0, 0.915), (2, 0.924), (5, 0.921))
+]  # fmt: skip
+
+
+# %% solution="find_trick"
+def find_trick(claim, rows):
+    """Return the name of the trick in a report, or "clean".
+
+    claim: a dictionary. "nodes": the number of nodes that the claim is about. "speedup": the mean seconds of baseline
+        divided by those of ours. "accuracy": of ours on these nodes. "scaling": "strong" or "weak".
+    rows: a list of dictionaries, in any order, with the keys of ROWS above. "method" is "ours" or "baseline". Both may
+        have rows on several numbers of nodes, 3 seeds or fewer on each, or more. "accuracy" is that on the test set.
+        Seconds and accuracy of a run may be in two rows: then one has None for "accuracy" and "training_accuracy", the
+        other one for "seconds" and "samples_per_second".
+
+    The tricks, of which there is one at most:
+        "hardware"      the hardware of ours is not that of baseline
+        "options"       the precision of ours where it has seconds is not that where it has accuracies
+        "training"      the claimed accuracy is the mean training accuracy of ours on the claimed nodes
+        "best"          it is the highest test accuracy of ours on these nodes, where it should be the mean
+        "left out"      ours has fewer seeds than baseline
+        "worse"         on the claimed nodes the mean accuracy of ours is below that of baseline, by more than two
+                        standard errors, sqrt(v / n + w / m) with variances v, w (n - 1) of n and m accuracies
+        "minibatch"     the scaling is "strong", but on the claimed nodes ours has another minibatch than baseline
+        "peak"          samples_per_second of a row of ours is more than 1.05 times samples / seconds
+        "sizes"         baseline has numbers of nodes that ours has not
+        "extrapolated"  ours has no rows on the claimed nodes
+
+    Example: find_trick(CLAIM, ROWS) is "clean". With "accuracy": 0.924 in the claim it is "best", and with 0.95
+        "training". Seeds 1, 3 and 4 are missing for both methods, so none was left out.
+    """
+    ### BEGIN SOLUTION
+    ours, baseline = ([row for row in rows if row["method"] == name] for name in ("ours", "baseline"))
+
+    def values(some, key):
+        return {row[key] for row in some}
+
+    if claim["nodes"] not in values(ours, "nodes"):
+        return "extrapolated"
+    if values(ours, "hardware") != values(baseline, "hardware"):
+        return "hardware"
+    fast, good = ([row for row in ours if row[key] is not None] for key in ("seconds", "accuracy"))
+    if values(fast, "precision") != values(good, "precision"):
+        return "options"
+    if len(values(ours, "seed")) < len(values(baseline, "seed")):
+        return "left out"
+    if values(baseline, "nodes") - values(ours, "nodes"):
+        return "sizes"
+    if any(row["samples_per_second"] > 1.05 * row["samples"] / row["seconds"] for row in fast):
+        return "peak"
+    here, there = ([row for row in some if row["nodes"] == claim["nodes"]] for some in (good, baseline))
+    if claim["scaling"] == "strong" and values(here, "batch_size") != values(there, "batch_size"):
+        return "minibatch"
+    mine, theirs = ([row["accuracy"] for row in some] for some in (here, there))
+    if not isclose(claim["accuracy"], mean(mine), rel_tol=1e-6):
+        return "best" if isclose(claim["accuracy"], max(mine), rel_tol=1e-6) else "training"
+    error = sqrt(variance(mine) / len(mine) + variance(theirs) / len(theirs))
+    return "worse" if mean(theirs) - mean(mine) > 2 * error else "clean"
+    ### END SOLUTION
+
+
+# %% test="find_trick" points=10
+check.find_trick(find_trick)
+### BEGIN HIDDEN TESTS
+check.find_trick(find_trick, seeds=[71, 72, 73])
+### END HIDDEN TESTS
