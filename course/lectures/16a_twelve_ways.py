@@ -3,7 +3,7 @@
 #
 # *Read [05c](05c_scaling.ipynb) (speed-up, weak and strong scaling, learning per second) and
 # [08f](08f_best_batch.ipynb) (the best minibatch) first. Reading time: about 24 minutes. Figures are*
-# published, measured *or* simulated, *or come from a* formula.
+# published, measured, simulated, *or come from a* formula.
 #
 # ## The question
 #
@@ -165,9 +165,9 @@ table(HEAD, [
 say(f"Your guess: {guess_tuned.against(round(reached[best_rate] / best_local, 1))}.")
 
 # %% [markdown]
-# In way 12 the baseline's learning rate is not even bad: it is a default that nobody tuned, while our own method was
-# tuned for weeks. Hoefler and Belli (SC'15) ask in their first rule for the baseline's absolute time, and whether it
-# is the best one there is.
+# In way 12 the baseline's learning rate is not even bad. It is a default that nobody tuned, while local SGD got the
+# best of four. Hoefler and Belli (SC'15) ask in their first rule for the baseline's absolute time, and whether it is
+# the best one there is.
 #
 # ## A program that looks for tricks
 #
@@ -330,8 +330,8 @@ see(comparison.draw_trade_off(), "each point is a seed. The line is the front of
 # $$\frac{\text{learning}}{\text{second}} = \frac{\text{learning}}{\text{sample}} \times
 # \frac{\text{samples}}{\text{second}}.$$
 #
-# Each of the twelve ways reports one factor, or one factor of one run and the other of another. Here are both for our
-# runs. Learning is the fall of the test loss from the first epoch to the third, where all still learn:
+# Most of the twelve ways report one factor alone, or one factor of one run and the other of another. Here are both for
+# our runs. Learning is the fall of the test loss from the first epoch to the third, where all still learn:
 
 # %%
 speeds = {name: [parallel.learning_speed.learning_speed(run.history, 0, 2, "test_loss") for run in RUNS[name]]
@@ -446,8 +446,8 @@ say(f"**{growing / whole:.0%}** (your guess: {guess_small.against(round(100 * gr
 #
 # ## What the papers report
 #
-# - **Hoefler and Belli (SC'15)**, *Scientific benchmarking of parallel computing systems*: twelve rules in return for
-#   the twelve ways; among them, state the baseline of a speed-up, and report whether and how results vary.
+# - **Hoefler and Belli (SC'15)**, *Scientific benchmarking of parallel computing systems*: twelve rules for honest
+#   reports; among them, state the baseline of a speed-up, and report whether and how results vary.
 # - **Coleman et al. (2018)** (arXiv:1806.01427) look at DAWNBench, a competition in time to accuracy: the best entries
 #   became about a hundred times as fast as the first ones, and the time to accuracy varied little between runs.
 # - **Efron and Tibshirani (1993)**, *An introduction to the bootstrap*, chapter 13: intervals by percentiles, and why

@@ -115,8 +115,9 @@ def compare(
 
     Every strategy trains the same model on the same samples for the same number of epochs, once on every network.
     Options that take several values take all words up to the next option. The folder gets runs.csv (a row for each
-    run), history.csv (a row for each epoch of each run), summary.csv (means and standard deviations over the seeds) and
-    loss.png (loss against time and against samples). Runs differ by chance: --seeds 5 shows by how much.
+    run), history.csv (a row for each epoch of each run), summary.csv (means, standard deviations and intervals over
+    the seeds), loss.png (loss against time and against samples) and trade_off.png (accuracy against time). Runs
+    differ by chance: --seeds 5 shows by how much.
     """
     with ending("minidl compare"):
         from minidl.cli.compare.run import print_list, run  # here, so that --help comes at once
