@@ -366,8 +366,8 @@ for year, name, P, processors, source in scale.models():
 table(["year", "model", "parameters", "4 bytes each", "16 bytes each", "processors", "source"], rows,
       "published or counted; memory: formula; 16 bytes: in training with Adam in mixed precision")  # fmt: skip
 say(f"The slides' 10 billion parameters take {scale.memory(10e9)}. With {scale.TOKENS / 1e9:.0f} billion tokens and "
-    f"{scale.RATE / 1e12:.0f} TFLOP/s a card, 175 billion parameters take **{scale.days(175e9, 1024):.0f} days** on 1,024 "
-    f"cards. With 450 billion tokens and 163 TFLOP/s, 1,008 billion take "
+    f"{scale.RATE / 1e12:.0f} TFLOP/s a card, 175 billion parameters take **{scale.days(175e9, 1024):.0f} days** on "
+    f"1,024 cards. With 450 billion tokens and 163 TFLOP/s, 1,008 billion take "
     f"**{scale.days(1008e9, 3072, 450e9, 163e12):.0f} days** on 3,072 (formula).")  # fmt: skip
 
 # %%
@@ -438,7 +438,7 @@ table(["images", "operations / 10⁹", "of the first", "test error"],
       "measured; one seed; operations counted by minidl's kernels")  # fmt: skip
 say(f"**{growing / whole:.0%}** (your guess: {guess_small.against(round(100 * growing / whole))}). The maps behind the "
     "second convolution have 4 x 4 pixels instead of 7 x 7, so a small image takes a third of the operations. The last "
-    "row spends as many operations as the second one, all on large images, and reads more letters wrongly.")  # fmt: skip
+    "row spends as many operations as the second one, all on large images, and reads more of them wrongly.")  # fmt: skip
 
 # %% [markdown]
 # With three seeds: [`progressive_resizing.py`](../benchmarks/reproductions/progressive_resizing.py). What would way 8
