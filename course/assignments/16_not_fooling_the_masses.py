@@ -1,12 +1,14 @@
 # %% [markdown]
 # # Not fooling the masses: exercises
 #
-# The lectures of chapter 16: twelve ways to fool the masses. In this notebook you judge reports.
+# The lectures of chapter 16: twelve ways to fool the masses. In this notebook you judge reports: first by a program,
+# then by reading.
 #
 # **How it works.** Replace `raise NotImplementedError(...)` by your code. Run the cell, then the check below it, as
 # often as you like. A check says what it called, what it expected and what it got, and gives points for parts.
 # `check.hint("find_trick")` prints a hint; the same call again prints the next one. Lists and dictionaries that a
-# function is given stay as they are. For grading, the same checks are made with other numbers.
+# function is given stay as they are. For grading, the same checks are made with other numbers. There are 20 points in
+# all.
 
 # %% given="setup"
 from math import isclose, sqrt
@@ -15,13 +17,13 @@ from statistics import mean, variance
 from course.checks import not_fooling_the_masses as check
 
 # %% [markdown]
-# ## 1. Twenty reports (10 points)
+# ## 1. Twenty reports (15 points)
 # A report says that a method, "ours", is faster than another one, "baseline". It has a *claim*, as it stands in the
 # abstract, and the *rows* of the table in the appendix: one for each run. Half of the reports are clean. In each of the
 # others one trick is planted.
 #
-# You write the referee. A trick that is missed costs a point, and a false alarm costs a point, too: for each of the ten
-# tricks there is a report with it and a clean one that looks much like it, and you get the point if both are judged
+# You write the referee. A trick that is missed costs points, and a false alarm costs as many: for each of the ten
+# tricks there is a report with it and a clean one that looks much like it, and you get 1.5 points if both are judged
 # right.
 #
 # This is the shape of a report (here without any trick):
@@ -94,8 +96,28 @@ def find_trick(claim, rows):
     ### END SOLUTION
 
 
-# %% test="find_trick" points=10
+# %% test="find_trick" points=15
 check.find_trick(find_trick)
 ### BEGIN HIDDEN TESTS
 check.find_trick(find_trick, seeds=[71, 72, 73])
 ### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 2. What no table shows (5 points)
+# An abstract: "FastSum trains ResNet-50 on 64 GPUs. Its all-reduce is 3.1 times as fast as the vendor's. Training
+# sustains 1.2 PFLOP/s, 94 % of it in convolutions on images of 1024 x 1024. With our schedule it reaches 76 % after 84
+# minutes, where the baseline of 2016 took 29 hours." Name four ways in which this may fool its readers though each
+# number is right, and for each the question that you would ask the authors. Which of your questions would be answered
+# by a table with a row for each run, and which would not?
+
+# %% [markdown] manual="referee" points=5
+# Four of these, one point each with its question. Way 5: an all-reduce that is 3.1 times as fast is a kernel; how much
+# faster is a training step? Way 9: the task has images of 224 x 224; what is the speed with these, and what do the
+# large ones do for the accuracy? Way 7: is 1.2 PFLOP/s sustained over the whole training, input included, and how is
+# an operation counted? Way 12 and way 4: the baseline is from 2016, on which hardware, how many GPUs; how fast is
+# today's best one on these GPUs? Way 3: how many runs did it take to find the schedule, and was the baseline's tuned as
+# long? Way 10: was 76 % the target beforehand; on the test set, after the last epoch? Seeds: how many of how many runs
+# reached it, and with which spread?
+#
+# A table with a row for each run would show seeds, spread, hardware, accuracy and speed of one configuration, and the
+# baseline's time. It would not show the tuning, what was not timed, and whether the inputs make sense (1 point).

@@ -14,7 +14,7 @@ __all__ = ["chapter", "find_trick", "hint"]
 
 
 @chapter.exercise(
-    points=10,
+    points=15,
     hints=[
         "Begin with two lists: ours = [row for row in rows if row['method'] == 'ours'], and baseline likewise. Many "
         "tricks are a difference of two sets, such as {row['nodes'] for row in ours}.",
@@ -27,9 +27,9 @@ __all__ = ["chapter", "find_trick", "hint"]
     ],
 )
 def find_trick(answer: Answer, part: Part, *, seeds: Sequence[int] = (0, 1)) -> None:
-    """Twenty reports for each seed: a point for each trick, if it is found and its clean twin raises no alarm."""
+    """Twenty reports for each seed: 1.5 points for each trick, if it is found and its clean twin raises no alarm."""
     for trick in planted_reports.TRICKS:
-        with part(1, f"{trick}: found, and no false alarm"):
+        with part(1.5, f"{trick}: found, and no false alarm"):
             for seed in seeds:
                 for report in planted_reports.pair(trick, seed):
                     report.judge(answer)

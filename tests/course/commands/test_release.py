@@ -255,7 +255,6 @@ def test_an_edition_of_chosen_chapters_has_their_lectures_and_exercises_and_link
     ("words", "says"),
     [
         (["x", "99"], "No chapter is called '99'"),
-        (["x", "16"], "has no exercises yet"),
         (["x", "05", "y"], "one folder"),
     ],
 )
