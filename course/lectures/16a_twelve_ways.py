@@ -438,7 +438,7 @@ table(["images", "operations / 10⁹", "of the first", "test error"],
       "measured; one seed; operations counted by minidl's kernels")  # fmt: skip
 say(f"**{growing / whole:.0%}** (your guess: {guess_small.against(round(100 * growing / whole))}). The maps behind the "
     "second convolution have 4 x 4 pixels instead of 7 x 7, so a small image takes a third of the operations. The last "
-    "row spends as many operations as the second one, all on large images, and reads more of them wrongly.")  # fmt: skip
+    "row spends as many operations as the second, all on large images, and reads more letters wrongly.")  # fmt: skip
 
 # %% [markdown]
 # With three seeds: [`progressive_resizing.py`](../benchmarks/reproductions/progressive_resizing.py). What would way 8
