@@ -21,7 +21,7 @@ TEACHERS = (
     "course/writing.md", "nbgrader_config.py",
     *(f"course/commands/{name}.py" for name in ("build", "grade", "lint", "redraw", "release")),
     "tests/mutants", "tests/course", "tests/test_solutions.py", "CONTRIBUTING.md", ".ci", ".github/workflows",
-    ".pre-commit-config.yaml",
+    ".pre-commit-config.yaml", "benchmarks/rows.csv", "benchmarks/rows.py", "tests/benchmarks/test_rows.py",
 )  # fmt: skip
 """The teacher's files: solutions, hidden tests, known answers, and what needs these or is about them."""
 

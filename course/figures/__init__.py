@@ -22,4 +22,5 @@ core_timeline.py      timelines of the core's simulated runs
 ways_to_train.py      the core trains by three strategies: the picture at the top of README
 waiting.py            how long each worker computed and waited
 time_shares.py        where the time of a worker goes, program by program
+scale.py              how large published models are, and on how many processors they were trained
 """

@@ -2,8 +2,8 @@
 # # 16a. When is faster really faster?
 #
 # *Read [05c](05c_scaling.ipynb) (speed-up, weak and strong scaling, learning per second) and
-# [08f](08f_best_batch.ipynb) (the best minibatch) first. Reading time: about 17 minutes. Figures are* measured,
-# simulated, *or come from a* formula.
+# [08f](08f_best_batch.ipynb) (the best minibatch) first. Reading time: about 24 minutes. Figures are*
+# published, measured, simulated, *or come from a* formula.
 #
 # ## The question
 #
@@ -22,9 +22,12 @@ warm_up()
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from course.figures import scale
 from course.figures.page import say, see, table
-from minidl import cluster, data, nn, optim, parallel
+from minidl import cluster, data, kernels, manual_seed, nn, no_grad, optim, parallel
+from minidl import functional as F
 from minidl.parallel import spread
+from minidl.parallel.planner.published import ROWS
 from minidl.plots import style
 from minidl.plots.style import time_text
 
@@ -345,6 +348,101 @@ table(["method", "learning/1,000 samples", "samples/s", "learning/s (95 % interv
 # The two factors belong to two crafts. *Samples per second* was the business of chapters 03 to 05 and 09 to 14:
 # kernels, collectives, overlap, compression, memory, pipelines. *Learning per sample* was that of 02 and 06 to 08:
 # step sizes, stale gradients, averaging, large minibatches. Whoever reports one factor alone has done half of the work.
+
+# %% [markdown]
+# ## How large has it become?
+#
+# A speed means little without its scale. The slides of 2018 behind this course say: 150 GB of images with 1,000 labels,
+# about 2 TB with 22,000; over 100 layers; 25 million to 10 billion parameters in 0.1 to 40 GiB; days to weeks. Some of
+# these figures follow from others. A parameter takes 4 bytes. A training run takes $8\,T P/(n X)$ seconds for $T$
+# tokens and $P$ parameters on $n$ processors of $X$ operations a second (Narayanan et al., 2021; with recomputation).
+
+# %% source_hidden=true
+rows = []
+for year, name, P, processors, source in scale.models():
+    size = f"{P / 1e6:,.1f} million" if P < 1e9 else f"{P / 1e9:,.1f} billion"
+    processors = f"{processors:,}" if processors else ""
+    rows.append([year, name, size, scale.memory(P), scale.memory(P, scale.STATE), processors, source])
+table(["year", "model", "parameters", "4 bytes each", "16 bytes each", "processors", "source"], rows,
+      "published or counted; memory: formula; 16 bytes: in training with Adam in mixed precision")  # fmt: skip
+say(f"The slides' 10 billion parameters take {scale.memory(10e9)}. With {scale.TOKENS / 1e9:.0f} billion tokens and "
+    f"{scale.RATE / 1e12:.0f} TFLOP/s a card, 175 billion parameters take **{scale.days(175e9, 1024):.0f} days** on "
+    f"1,024 cards. With 450 billion tokens and 163 TFLOP/s, 1,008 billion take "
+    f"**{scale.days(1008e9, 3072, 450e9, 163e12):.0f} days** on 3,072 (formula).")  # fmt: skip
+
+# %%
+guess_limit = guess("What sets the number of cards of most published runs?", ["memory", "time"])
+
+# %% source_hidden=true
+spare = sorted(row.arrangement.world * scale.CARD / (scale.STATE * row.model.parameters) for row in ROWS)
+say(f"Time (your guess: {guess_limit.against('time')}). The published steps of 14c ran on {spare[0]:.1f} to "
+    f"{spare[-1]:.0f} times the memory that 16 bytes a parameter need, half of them on over "
+    f"{spare[len(spare) // 2]:.0f} times. A replica needs cards for its memory; a whole run needs many replicas to "
+    "end within weeks.")  # fmt: skip
+see(scale.picture(),
+    "on the left, models by year: from AlexNet to a trillion parameters in nine years, a factor of over ten thousand. "
+    "On the right, the published steps that 14c compares its planner with. On the solid line 16 bytes a parameter "
+    "fill cards of 80 GB; only the squares, which are single replicas, are near it. Most whole runs lie around the "
+    "dashed line, on which 300 billion tokens take 30 days.")  # fmt: skip
+
+# %% [markdown]
+# The same slides count 252 papers, from the survey of Ben-Nun and Hoefler (2019, *Demystifying parallel and distributed
+# deep learning*): work moved from one machine to distributed memory, and to MPI. Their summary is that deep learning
+# is high-performance computing, and that a view of performance alone can be harmful for accuracy.
+#
+# ## Faster by smaller images
+#
+# fast.ai (2018, blog) trained ResNet-50 on ImageNet to 93 % in 18 minutes for about 40 dollars, on 16 machines with 8
+# GPUs each. One of their means needs no second machine: *progressive resizing*. The first epochs read small images,
+# from `data.resized(splits, size)`. A network of convolutions that ends in the mean over all pixels takes any size.
+
+
+# %%
+letters = data.glyphs(1500, 1000)  # 28 x 28 pixels; the test set has fonts of its own
+
+
+def block(inputs, outputs, stride):
+    return nn.Conv2d(inputs, outputs, 3, stride=stride, padding=1), nn.BatchNorm2d(outputs), nn.ReLU()
+
+
+def train(phases, seed=0):
+    """Counted operations and test error; phases: a first size with its epochs, and a last one whose rate falls to 0."""
+    manual_seed(seed)
+    model = nn.Sequential(*block(1, 16, 2), *block(16, 32, 2), *block(32, 48, 1), nn.AdaptiveAvgPool2d(1),
+                          nn.Flatten(), nn.Linear(48, 26))  # fmt: skip
+    optimizer = optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
+    with kernels.counted() as work:
+        for is_last, (size, epochs) in enumerate(phases):
+            loader = data.DataLoader(data.resized(letters, size).train, batch_size=32, seed=seed)
+            for epoch in range(epochs):
+                optimizer.param_groups[0]["lr"] = 0.05 * (1 - is_last * epoch / epochs)
+                for x, y in loader:
+                    optimizer.zero_grad()
+                    F.cross_entropy(model(x), y).backward()
+                    optimizer.step()
+    model.eval()
+    with no_grad():
+        return work.flops, np.mean(model(letters.test.x).numpy().argmax(axis=1) != letters.test.y)
+
+
+# %%
+guess_small = guess("Twelve epochs; the first six at half the width. The operations, as a share?", unit="%")
+
+# %% source_hidden=true
+SIZES = {"28 x 28, 12 epochs": [(28, 6), (28, 6)], "6 epochs at 14 x 14, then 6 at 28 x 28": [(14, 6), (28, 6)],
+         "28 x 28, 8 epochs": [(28, 2), (28, 6)]}  # fmt: skip
+found = {name: train(phases) for name, phases in bar(SIZES.items(), "training on letters")}
+(whole, _), (growing, _), _ = found.values()
+table(["images", "operations / 10⁹", "of the first", "test error"],
+      [[name, f"{flops / 1e9:.1f}", f"{flops / whole:.0%}", f"{error:.1%}"] for name, (flops, error) in found.items()],
+      "measured; one seed; operations counted by minidl's kernels")  # fmt: skip
+say(f"**{growing / whole:.0%}** (your guess: {guess_small.against(round(100 * growing / whole))}). The maps behind the "
+    "second convolution have 4 x 4 pixels instead of 7 x 7, so a small image takes a third of the operations. The last "
+    "row spends as many operations as the second, all on large images, and reads more letters wrongly.")  # fmt: skip
+
+# %% [markdown]
+# With three seeds: [`progressive_resizing.py`](../benchmarks/reproductions/progressive_resizing.py). What would way 8
+# make of it? The speed of the second row, with the accuracy of the first.
 #
 # ## What the papers report
 #

@@ -1,7 +1,7 @@
 """Data sets that need no download, MNIST and CIFAR-10, files of one's own, and minibatches for one rank or many.
 
 `loader.py` has the minibatches, `sampler.py` their order. `read_ahead.py` reads the next ones in a thread;
-`sample_cache.py` keeps samples in memory and evicts by next use.
+`sample_cache.py` keeps samples in memory and evicts by next use. `resized.py` has images at another size.
 """
 
 from collections.abc import Callable
@@ -15,6 +15,7 @@ from minidl.data.glyphs import glyphs
 from minidl.data.loader import Batch, DataLoader
 from minidl.data.mnist import fashion_mnist, mnist
 from minidl.data.own_files import is_path, read
+from minidl.data.resized import resized
 from minidl.data.sample_cache import SampleCache
 from minidl.data.sampler import DistributedSampler
 from minidl.data.sparse_rows import SparseRows, sparse_rows
@@ -41,6 +42,7 @@ __all__ = [
     "glyphs",
     "load",
     "mnist",
+    "resized",
     "sparse_rows",
     "spirals",
     "stdlib_text",

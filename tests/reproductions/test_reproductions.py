@@ -16,6 +16,7 @@ from rich.console import Console
 from benchmarks.reproductions import (
     activation_checkpointing,
     pipeline_schedules,
+    progressive_resizing,
     quantizers,
     tensor_parallelism,
     weight_stashing,
@@ -23,7 +24,7 @@ from benchmarks.reproductions import (
 from benchmarks.reproductions.backup_workers import finishing, together
 from benchmarks.reproductions.learning_per_second import steps_to_target
 from benchmarks.reproductions.reproduction import RESULTS, Reproduction
-from minidl import kernels
+from minidl import data, kernels, optim
 from minidl.compress import QSGD
 from minidl.kernels import Array
 from minidl.nn import segments
@@ -86,6 +87,21 @@ def test_the_time_of_workers_is_by_harmonic_numbers_and_an_eager_majority_counts
     needed = EagerSGD("majority").needed(8)
     assert together(needed, 8) == pytest.approx(0.635, abs=5e-4)
     assert finishing(needed, 8) / together(needed, 8) > 1.6
+
+
+def test_images_of_half_the_width_take_a_third_of_the_operations_and_the_rate_falls_in_the_last_phase(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rates: list[float] = []
+    step = optim.SGD.step
+    monkeypatch.setattr(optim.SGD, "step", lambda self: (rates.append(self.param_groups[0]["lr"]), step(self))[1])
+    letters = data.glyphs(52, 26)
+    (small, *_, all_of_it), errors = progressive_resizing.train([(14, 2), (28, 2)], letters, 3)
+    (large,), _ = progressive_resizing.train([(28, 1)], letters, 3)
+    assert small / large == pytest.approx(16 / 49, rel=0.01)  # pixels of the maps of all but the first convolution
+    assert all_of_it == 2 * small + 2 * large
+    assert len(errors) == 4
+    assert np.array(rates[:8:2]) / progressive_resizing.RATE == pytest.approx([1, 1, 1, 0.5])  # two steps an epoch
 
 
 class ScaledQSGD(QSGD):
