@@ -40,11 +40,12 @@ def run(arguments: list[str]) -> int:
     doubts = {id(row): doubt_about(row) for row in rows} if options.verify else {}
     console = Console(file=sys.stdout, highlight=False)
     table = Table(box=None, pad_edge=False)
-    for head in ("rank", "score", "name", "clusters", *(f"{kind} (s)" for kind in capstone.KINDS)):
+    for head in ("rank", "score", "name", "clusters", *capstone.KINDS):
         table.add_column(head, justify="left" if head in ("name", "clusters") else "right")
     for rank, row in enumerate(rows, 1):
         seconds = (f"{took:.1f}" if (took := seconds_of(row, kind)) else "missed" for kind in capstone.KINDS)
         table.add_row(str(rank), f"{row['score']:.3f}", escape(row["name"]), str(tuple(row["seeds"])), *seconds)
+    console.print("Seconds to the target, by the kind of cluster:")
     console.print(table)
     for row in rows:
         if doubts.get(id(row)):
@@ -96,6 +97,6 @@ def drawn(rows: list[Row]) -> Any:
     panels = []
     for kind in capstone.KINDS:
         curves = [(row["name"], [each[:2] for each in row["rows"][kind]]) for row in rows[:5] if row["rows"][kind]]
-        shown = [lines.Line(name, *zip(*points, strict=True)) for name, points in curves]
+        shown = [lines.Line(name, [x for x, _ in points], [y for _, y in points]) for name, points in curves]
         panels.append(lines.Panel(shown, "virtual time (s)", "accuracy", kind))
     return lines.draw(panels, source="simulated", title="the best five entries")

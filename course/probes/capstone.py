@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+import operator
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from itertools import pairwise
@@ -16,8 +17,6 @@ from threadpoolctl import threadpool_limits
 
 from minidl import cluster as nodes_of
 from minidl import compress, data, nn, optim, parallel
-from minidl.arguments import one_of, real_number, whole_number
-from minidl.atomic_files import written_whole
 from minidl.random import Purpose, stream
 
 TARGET = 0.97
@@ -90,6 +89,17 @@ def clusters(seeds: Seeds = PRACTICE) -> dict[str, Cluster]:
 # A recipe becomes a job and a strategy
 
 
+def _one_of(what: str, given: Any, known: Iterable[str]) -> None:
+    if given not in (names := list(known)):
+        raise ValueError(f"{what} must be one of {', '.join(names)}, got {given!r}")
+
+
+def _whole(what: str, given: Any, least: int) -> int:
+    if isinstance(given, bool) or (number := operator.index(given)) < least:
+        raise ValueError(f"{what} must be a whole number from {least} on, got {given!r}")
+    return number
+
+
 @dataclass(frozen=True)
 class Rounds(parallel.Strategy):
     """A strategy as a list: after each minibatch, whose gradients or whose weights are averaged.
@@ -106,7 +116,7 @@ class Rounds(parallel.Strategy):
 
     def __post_init__(self) -> None:
         for step in self.steps:
-            one_of("Rounds: a step", step[0] if len(step) else "", ("alone", "gradients", "weights"))
+            _one_of("Rounds: a step", step[0] if len(step) else "", ("alone", "gradients", "weights"))
 
     def run(self, session: parallel.Session) -> None:
         groups: dict[int, nodes_of.Communicator] = {}
@@ -145,7 +155,7 @@ def _maker(what: str, given: Any, known: Mapping[str, type]) -> Callable[..., An
     """What makes the object that {"name": "TopK", "density": 0.01} describes; settings may be such dicts, too."""
     if not isinstance(given, dict) or not isinstance(given.get("name"), str):
         raise ValueError(f'{what} must be a dict such as {{"name": "{next(iter(known))}"}}, got {given!r}')
-    one_of(f"{what}: name", given["name"], known)
+    _one_of(f"{what}: name", given["name"], known)
     made = {
         key: _maker(f"{what}: {key}", value, INSIDE)() if isinstance(value, dict) else value
         for key, value in given.items()
@@ -175,13 +185,20 @@ def checked(cluster: Cluster, recipe: Recipe, seed: int = 0) -> tuple[parallel.J
     if not isinstance(recipe, dict):
         raise TypeError(f"a recipe is a dict with the keys {', '.join(KEYS)}, got {type(recipe).__name__}")
     for key in recipe:
-        one_of("a key of the recipe", key, KEYS)
-    given = {"ranks": list(range(cluster.workers)), "batch_size": 64, "epochs": 12, "rates": [1.0]} | recipe
-    ranks = [whole_number("a number in ranks", rank, at_least=0) for rank in given["ranks"]]
+        _one_of("a key of the recipe", key, KEYS)
+    given: dict[str, Any] = {
+        "ranks": list(range(cluster.workers)),
+        "batch_size": 64,
+        "epochs": 12,
+        "rates": [1.0],
+    } | recipe
+    ranks = [_whole("a number in ranks", rank, 0) for rank in given["ranks"]]
     if not ranks or len(set(ranks)) < len(ranks) or max(ranks) >= cluster.workers:
         raise ValueError(f"ranks must be different machines, from 0 to {cluster.workers - 1}, got {ranks}")
-    rates = [real_number("a number in rates", rate, at_least=0) for rate in given["rates"]]
-    epochs = whole_number("epochs", given["epochs"], at_least=1)
+    rates = [float(rate) for rate in given["rates"]]
+    if not all(0 <= rate < np.inf for rate in rates):
+        raise ValueError(f"rates must be numbers from 0 on, got {rates}")
+    epochs = _whole("epochs", given["epochs"], 1)
     strategy = _maker("strategy", given.get("strategy"), STRATEGIES)()
     nodes = len(ranks) - strategy.servers
     if nodes < 1:
@@ -273,7 +290,7 @@ def submit(name: str, entry: Entry, path: str | Path = "leaderboard.json", seeds
     path: a file that `python3 -m course leaderboard` reads; entries of the same name and seeds are replaced.
     """
     raced = {kind: (recipe := entry(each), run(each, recipe)) for kind, each in clusters(seeds).items()}
-    row = {
+    row: dict[str, Any] = {
         "name": name,
         "seeds": list(seeds),
         "score": score([race for _, race in raced.values()]),
@@ -283,6 +300,5 @@ def submit(name: str, entry: Entry, path: str | Path = "leaderboard.json", seeds
     path = Path(path)
     known = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
     others = [one for one in known if (one["name"], one["seeds"]) != (name, row["seeds"])]
-    with written_whole(path, "w", encoding="utf-8") as file:
-        json.dump([*others, row], file, indent=1)
+    path.write_text(json.dumps([*others, row], indent=1) + "\n", encoding="utf-8")
     return float(row["score"])

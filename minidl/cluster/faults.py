@@ -258,6 +258,7 @@ def _rank(rank: int) -> int:
 def _at(at: At) -> At:
     if isinstance(at, tuple) and len(at) == 2 and at[0] == "seconds":
         return "seconds", real_number("at: seconds", at[1], at_least=0)
+    number: Any
     if isinstance(at, tuple) and len(at) == 2 and isinstance(at[0], str):
         name, number = at
     else:

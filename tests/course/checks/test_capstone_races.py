@@ -82,13 +82,14 @@ def test_an_entry_that_goes_on_after_the_death_trains_and_a_list_of_steps_ends()
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"strategy": {"name": "Hogwild"}}, "strategy: name must be"),
+        ({"strategy": {"name": "Hogwild"}}, "strategy: name must be one of"),
         ({"strategy": {"name": "Synchronous", "compressor": {"name": "launch"}}}, "compressor: name must be"),
         ({"strategy": {"name": "ParameterServer", "servers": 7}, "ranks": [0, 1]}, "leaves none to compute"),
         ({"ranks": [1, 1]}, "different machines"),
-        ({"ranks": [-1]}, "at least 0"),
+        ({"ranks": [-1]}, "whole number from 0 on"),
         ({"ranks": [True]}, "whole number"),
-        ({"rates": [np.inf]}, "must be"),
+        ({"epochs": 2.5}, "cannot be interpreted"),
+        ({"rates": [np.inf]}, "from 0 on"),
         ({"epochs": 10**12}, "at most 40 epochs"),
         ({"batch_size": 7, "epochs": 33}, "20,000 gradients"),
         ({"seed": 3}, "a key of the recipe"),

@@ -108,6 +108,8 @@ route                       xxxxxxxxxxx.xx oo.
 moe_step                    xxxxxx.xxxx... o..
 step_time                   xxx.....x.x... .o.
 best_plan                   ........x.x... .o.
+pass_seconds                xxx.......x... .o.
+entry                       oox.....x.x... .o.
 """
 
 MARKS = {name: "".join(marks) for name, *marks in map(str.split, TABLE.strip().splitlines())}
@@ -119,6 +121,7 @@ MAY_PASS = {
     "gradient_noise_scale": "the same number in every unit",
     "train": "an error rate, right up to one sample",
     "choose": "times within 5 %",
+    "entry": "a learning rate in few digits is one, too",
 }
 """Exercises in which a saboteur's result is a right one."""
 
