@@ -167,7 +167,8 @@ for ranks in (own(slow)["ranks"], without_slow(slow)):
 # %% [markdown]
 # ## The race
 #
-# - **Task.** 97 % of the test digits at the end of an epoch, within the budget of simulated seconds.
+# - **Task.** 97 % of the test digits at the end of an epoch, within the budget of simulated seconds. There the model
+#   is collected from all machines; each time takes one ring all-reduce, so that machines that never talk pay, too.
 # - **Score.** Seconds / budget on a cluster, 2 for a miss; then the geometric mean over three clusters, one of each
 #   kind of link. It is the same to the last digit on every computer.
 # - **Judged** on hidden clusters of the same kinds. Weights and shuffles are drawn there from a seed that nobody knows.

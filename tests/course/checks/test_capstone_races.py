@@ -36,7 +36,8 @@ def test_a_run_takes_the_seconds_of_the_formula() -> None:
     for chosen in (ranks, ranks[1:]):
         recipe = SHORT | {"strategy": {"name": "Synchronous", "algorithm": "ring", "bucket_mb": 100}, "ranks": chosen}
         (first, *_), (second, *_) = capstone.run(QUIET, recipe | {"epochs": 2}).rows
-        assert second - first == pytest.approx(pass_times.seconds(QUIET, chosen, 131, 1), rel=0.06)
+        once = cluster.cost.all_reduce("ring", len(chosen), 50_000_000, SLOW.alpha, SLOW.beta)  # for the evaluation
+        assert second - first - once == pytest.approx(pass_times.seconds(QUIET, chosen, 131, 1), rel=0.06)
 
 
 def test_the_flops_of_a_sample_are_those_that_the_kernels_count() -> None:
@@ -72,6 +73,8 @@ def test_groups_of_a_list_average_among_themselves_and_the_others_go_on_alone() 
 
 def test_an_entry_that_goes_on_after_the_death_trains_and_a_list_of_steps_ends() -> None:
     dies = replace(SLOW, death=(SLOW.death[0], 0.5))
+    split = capstone.run(dies, SHORT | {"strategy": {"name": "Sharded", "stage": 1}})
+    assert "killed" in split.why  # no new machine takes the place of the dead one
     elastic = capstone.run(dies, SHORT | {"strategy": {"name": "Synchronous"}})
     ended = capstone.run(dies, SHORT | {"strategy": {"name": "Rounds"}})
     assert (len(elastic.rows), elastic.why) == (1, "")
