@@ -43,11 +43,10 @@ def pass_seconds(cluster, ranks, batch_size, period):
         all-reduces 0.042 s: 7.425921875 s in all.
     """
     ### BEGIN SOLUTION
-    p = len(ranks)
-    machine, factor = cluster.slow
-    sample = cluster.sample_seconds * (factor if machine in ranks else 1)
-    ring = 2 * (p - 1) * (cluster.alpha + cluster.nbytes / p * cluster.beta)
-    return capstone.SAMPLES / batch_size * (batch_size / p * sample + ring / period)
+    p, (machine, factor) = len(ranks), cluster.slow
+    slowest = cluster.sample_seconds * (factor if machine in ranks else 1)
+    message = cluster.alpha + cluster.nbytes / p * cluster.beta
+    return capstone.SAMPLES / batch_size * (batch_size / p * slowest + 2 * (p - 1) * message / period)
     ### END SOLUTION
 
 
@@ -97,15 +96,14 @@ def entry(cluster):
     Rounds, Hybrid and others, which say so); those with servers do as long as no server dies.
     """
     ### BEGIN SOLUTION
-    ranks = [machine for machine in range(cluster.workers) if machine != cluster.slow[0]]
-    sync = {"name": "Synchronous", "algorithm": "ring"}
-    recipe = {"ranks": ranks, "strategy": sync, "optimizer": {"name": "SGD", "momentum": 0.9, "lr": 0.4}}
-    recipe |= {"batch_size": 128, "epochs": 10}
-    ring = 2 * cluster.nbytes * cluster.beta
-    compute = 64 / cluster.workers * cluster.sample_seconds
-    if ring < compute:
-        return recipe | {"optimizer": {"name": "SGD", "momentum": 0.9, "lr": 0.1}, "batch_size": 32, "epochs": 8}
-    return recipe | {"strategy": {"name": "LocalSGD", "period": 4 if ring < 4 * compute else 16}}
+    healthy = [m for m in range(cluster.workers) if m != cluster.slow[0]]
+    talking = 2 * cluster.nbytes * cluster.beta / (64 / cluster.workers * cluster.sample_seconds)  # in steps
+    if talking < 1:
+        way, lr, size, epochs = {"name": "Synchronous", "algorithm": "ring"}, 0.1, 32, 8
+    else:
+        way, lr, size, epochs = {"name": "LocalSGD", "period": 4 if talking < 4 else 16}, 0.4, 128, 10
+    sgd = {"name": "SGD", "momentum": 0.9, "lr": lr}
+    return {"ranks": healthy, "strategy": way, "optimizer": sgd, "batch_size": size, "epochs": epochs}
     ### END SOLUTION
 
 

@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-import numpy as np
-
 from course.checks.capstone.references import REFERENCES
 from course.judging import Answer, Wrong
 from course.probes import capstone
@@ -27,6 +25,11 @@ MARGIN = 1.1
 def raced(cluster: Cluster, recipe: str, seed: int) -> Race:
     """The run of a recipe, given as JSON, so that equal ones run once."""
     return capstone.run(cluster, json.loads(recipe), seed)
+
+
+def as_json(recipe: Any) -> str:
+    """Equal recipes as the same text; of numpy's numbers and arrays, Python's."""
+    return json.dumps(recipe, sort_keys=True, default=lambda value: value.tolist())
 
 
 def foreign_in(value: Any, place: str) -> Iterator[str]:
@@ -54,7 +57,7 @@ class Field:
             if foreign := next(foreign_in(recipe, "recipe"), ""):
                 raise Wrong(f"entry({cluster}): {foreign}.", "A recipe is plain data: names, numbers, lists and dicts.")
             try:
-                self._races[kind] = raced(cluster, json.dumps(recipe, default=np.ndarray.tolist), self.seeds[kind])
+                self._races[kind] = raced(cluster, as_json(recipe), self.seeds[kind])
             except REFUSED as error:
                 raise Wrong(f"entry({cluster}): this recipe cannot be run. {type(error).__name__}: {error}.") from None
         return self._races[kind]
@@ -90,7 +93,7 @@ class Field:
         """The score of a reference."""
         entry = REFERENCES[name]
         of_kinds = self.clusters.items()
-        return capstone.score([raced(each, json.dumps(entry(each)), self.seeds[kind]) for kind, each in of_kinds])
+        return capstone.score([raced(each, as_json(entry(each)), self.seeds[kind]) for kind, each in of_kinds])
 
 
 DIED = "One machine dies at a second that `cluster.death` tells. Which strategies go on without it?"
