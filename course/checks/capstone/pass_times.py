@@ -16,7 +16,8 @@ def seconds(cluster: Cluster, ranks: list[int], size: float, period: float, mess
     """The right result for messages = 1."""
     p = len(ranks)
     slowest = cluster.slow[1] if cluster.slow[0] in ranks else 1.0
-    ring = 2 * (p - 1) * (cluster.alpha + cluster.nbytes / p * cluster.beta)
+    chunk = cluster.nbytes / p
+    ring = 2 * (p - 1) * (cluster.alpha + chunk * cluster.beta)
     return SAMPLES / size * (size / p * cluster.sample_seconds * slowest + messages * ring / period)
 
 
