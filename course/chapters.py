@@ -19,20 +19,29 @@ class UnknownChapterError(Exception):
 
 @dataclass(frozen=True)
 class Chapter:
-    """A chapter: its folder's name, such as "04_messages_and_collectives", its title, and the question it answers."""
+    """A chapter: its folder's name, such as "04_messages_and_collectives", its title, and the question it answers.
+
+    letters: those of its lectures, as in a regular expression. The capstone shares its number with chapter 16.
+    """
 
     name: str
     title: str
     question: str
+    letters: str = "a-z"
 
     @property
     def number(self) -> str:
         """Two digits, "04"."""
         return self.name[:2]
 
+    @property
+    def typed(self) -> str:
+        """What a person types to mean it: the number, or the name if another chapter comes first with this number."""
+        return self.number if chapter_called(self.number) is self else self.name
+
     def lectures(self, root: Path) -> list[Path]:
         """Its existing lectures, in reading order."""
-        beginning = re.compile(rf"{self.number}[a-z]?_")
+        beginning = re.compile(rf"{self.number}[{self.letters}]?_")
         return sorted(path for path in (root / LECTURES).glob("*.ipynb") if beginning.match(path.name))
 
     def exercises(self, root: Path) -> Path:
@@ -83,7 +92,8 @@ PARTS: dict[str, tuple[Chapter, ...]] = {
     "Part IV. Whole systems": (
         Chapter("14_putting_it_together", "Putting it together", "Which ways of sharing go together, and when?"),
         Chapter("15_faults_and_batch_methods", "Faults and batch methods", "What if a machine dies on the way?"),
-        Chapter("16_not_fooling_the_masses", "Not fooling the masses", "When is faster really faster?"),
+        Chapter("16_not_fooling_the_masses", "Not fooling the masses", "When is faster really faster?", "ac-z"),
+        Chapter("16_capstone", "The capstone", "Who trains to 97 % in the least time?", "b"),
     ),
 }
 
@@ -108,6 +118,9 @@ def chapter_called(typed: str) -> Chapter:
     '04'
     """
     name = Path(typed).name.removesuffix(".ipynb")
+    for chapter in CHAPTERS:  # before the numbers: two chapters have number 16
+        if chapter.name == name:
+            return chapter
     if number := re.fullmatch(r"(\d{1,2})[a-z]?(_.*)?", name):
         for chapter in CHAPTERS:
             if int(chapter.number) == int(number[1]):
@@ -128,6 +141,6 @@ def chapter_with_exercises(typed: str, root: Path) -> Chapter:
         chapter = chapter_called(typed)
     except UnknownChapterError:
         raise UnknownChapterError(f"No chapter is called {typed!r}: {choice}.") from None
-    if chapter.number not in there:
+    if not chapter.exercises(root).exists():
         raise UnknownChapterError(f"Chapter {chapter.number} ({chapter.title}) has no exercises yet: {choice}.")
     return chapter

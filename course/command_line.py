@@ -42,6 +42,7 @@ COMMANDS = {
     "check": Command("course.commands.check", "check what you wrote, count the points", ("course",), "NN", True),
     "progress": Command("course.commands.progress", "your points in all chapters", ("course",)),
     "result": Command("course.commands.result", "train a network with what you wrote, 1 or 2", ("course",), "PART"),
+    "leaderboard": Command("course.commands.leaderboard", "rank the entries of the capstone", ("course",), "FILE"),
     "reference": Command("course.commands.reference", "all classes and functions, as web pages", ("reference",)),
     "test": Command("course.commands.test", "run the tests; what follows goes to pytest", ("dev",)),
     "lint": Command("course.commands.lint", "check style, types, floors and words of the sources", ("course", "dev")),
@@ -51,7 +52,7 @@ COMMANDS = {
     "release": Command("course.commands.release", "the students' edition, without solutions", ("course",), "FOLDER"),
 }
 
-FOR_STUDENTS = ("demo", "lab", "start", "check", "progress", "result", "reference")
+FOR_STUDENTS = ("demo", "lab", "start", "check", "progress", "result", "leaderboard", "reference")
 
 USAGE = """\
 usage: python3 -m course [COMMAND] [ARGUMENTS]

@@ -66,7 +66,7 @@ def place(wanted: str, root: Path) -> str:
         chapter = chapter_called(wanted)
         if not chapter.work(root).exists():
             raise UnknownChapterError(
-                f"Chapter {chapter.number} was not started: python3 -m course start {chapter.number}"
+                f"Chapter {chapter.number} was not started: python3 -m course start {chapter.typed}"
             )
         return chapter.work(root).relative_to(root).as_posix()
     return copy_of(lecture(wanted, root), root).relative_to(root).as_posix()

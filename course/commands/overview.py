@@ -101,7 +101,7 @@ def next_step(root: Path, there: Sequence[Standing]) -> str:
     for standing in with_exercises:
         if standing.complete:
             continue
-        number = standing.chapter.number
+        number = standing.chapter.typed
         if not standing.started:
             read = f"read chapter {number} (python3 -m course lab {number}), then  " if standing.lectures else ""
             return f"{read}python3 -m course start {number}"

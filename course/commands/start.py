@@ -25,7 +25,7 @@ def run(arguments: list[str], root: Path = ROOT) -> int:
         return 2
     print(begin(chapter.exercises(root), chapter.work(root), root))
     if chapter.lectures(root):
-        print(f"  read   python3 -m course lab {chapter.number}")
-    print(f"  write  python3 -m course lab work/{chapter.number}")
-    print(f"  check  python3 -m course check {chapter.number}")
+        print(f"  read   python3 -m course lab {chapter.typed}")
+    print(f"  write  python3 -m course lab work/{chapter.typed}")
+    print(f"  check  python3 -m course check {chapter.typed}")
     return 0

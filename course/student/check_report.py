@@ -85,7 +85,7 @@ def print_first_fault(console: Console, request: CheckRequest, outcome: Outcome)
     console.print(Padding(Text(display.explanation(fault)), (0, 0, 0, 2), expand=False))
     others = sum(part.status is not Status.CORRECT for part in outcome.parts) - 1
     if others:
-        more = f"python3 -m course check {request.chapter.number} {outcome.exercise}"
+        more = f"python3 -m course check {request.chapter.typed} {outcome.exercise}"
         console.print(f"  and {others} more:  [cyan]{more}[/cyan]", soft_wrap=True)
     if call := hint_call(request, outcome):
         console.print(f"  a hint:  [cyan]{call}[/cyan]", soft_wrap=True)
@@ -101,7 +101,7 @@ def hint_call(request: CheckRequest, outcome: Outcome) -> str:
     """What to type for a hint; empty if there is none."""
     if not request.hints.get(outcome.exercise):
         return ""
-    return f"python3 -m course check {request.chapter.number} --hint {outcome.exercise}"
+    return f"python3 -m course check {request.chapter.typed} --hint {outcome.exercise}"
 
 
 def table(outcomes: list[Outcome]) -> Table:

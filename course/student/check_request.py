@@ -41,7 +41,7 @@ def request(typed: str, chapter: Chapter, exercise: str, root: Path) -> CheckReq
         if typed.endswith(".ipynb"):
             raise CannotCheckError(f"There is no file {typed}.")
         raise CannotCheckError(
-            f"There is no {shown(path, root)} yet: `python3 -m course start {chapter.number}` makes it."
+            f"There is no {shown(path, root)} yet: `python3 -m course start {chapter.typed}` makes it."
         )
     hints = {name: len(found.hints) for name, found in exercises_of(chapter).items()}
     return CheckRequest(chapter, path.resolve(), known(exercise, chapter) if exercise else "", hints)
@@ -56,7 +56,7 @@ def hint(chapter: Chapter, words: Sequence[str]) -> str:
         return f"There is no hint for {name}."
     if not 1 <= step <= len(hints):
         raise CannotCheckError(f"{name} has hints 1 to {len(hints)}: `--hint {name} 1` shows the first.")
-    more = f"\nThe next one:  python3 -m course check {chapter.number} --hint {name} {step + 1}"
+    more = f"\nThe next one:  python3 -m course check {chapter.typed} --hint {name} {step + 1}"
     return f"Hint {step} of {len(hints)} for {name}:\n{hints[step - 1]}{more if step < len(hints) else ''}"
 
 

@@ -28,7 +28,7 @@ import numpy as np
 from minidl.arguments import one_of, real_number, whole_number
 from minidl.random import Purpose, stream
 
-At = int | str | tuple[str, int]
+At = int | str | tuple[str, int] | tuple[str, float]
 
 OPERATIONS = (
     *("send", "recv", "sendrecv", "isend", "irecv", "broadcast", "reduce", "gather", "scatter", "all_reduce"),
@@ -78,6 +78,7 @@ class FaultPlan:
         "all_reduce"        its first all_reduce
         ("all_reduce", 3)   its third all_reduce
         3                   its third call of any kind
+        ("seconds", 2.5)    its first call that begins 2.5 s after the launch, or later
 
     >>> plan = FaultPlan(seed=1).kill(2, at=("all_reduce", 3)).slow(0, 2.5)
     >>> plan.slowdown(0), plan.slowdown(1)
@@ -194,8 +195,13 @@ class RankFaults:
     def begin(self, operation: str, call: int) -> None:
         """Begin the rank's `call`-th communicator call; a kill or a stop does not return."""
         count = self._calls[operation] = self._calls.get(operation, 0) + 1
-        for fault in self._faults:
-            if fault.at not in (call, (operation, count)):
+        now = ("seconds", self._endpoint.now())
+        for fault in list(self._faults):
+            if isinstance(fault.at, tuple) and fault.at[0] == "seconds":
+                if fault.at > now:
+                    continue
+                self._faults.remove(fault)  # it takes effect once
+            elif fault.at not in (call, (operation, count)):
                 continue
             if fault.kind in ("kill", "stop"):
                 self._record(f"{fault} in {operation} (call {call})")
@@ -250,6 +256,9 @@ def _rank(rank: int) -> int:
 
 
 def _at(at: At) -> At:
+    if isinstance(at, tuple) and len(at) == 2 and at[0] == "seconds":
+        return "seconds", real_number("at: seconds", at[1], at_least=0)
+    number: Any
     if isinstance(at, tuple) and len(at) == 2 and isinstance(at[0], str):
         name, number = at
     else:
@@ -259,7 +268,9 @@ def _at(at: At) -> At:
     except TypeError:
         is_possible = False
     if not is_possible:
-        raise ValueError(f"at must be an operation, an operation and a number from 1, or a call from 1, got {at!r}")
+        raise ValueError(
+            f"at must be an operation, an operation and a number from 1, a call from 1, or ('seconds', s), got {at!r}"
+        )
     if name:
         one_of("at", name, OPERATIONS)
     return (name, operator.index(number)) if name else operator.index(number)

@@ -52,6 +52,28 @@ def test_a_rank_is_killed_in_the_call_that_was_planned(on: str, at: Any, call: i
     assert set(ledger) == {"all_reduce", "barrier"} if call == 4 else {"all_reduce"}
 
 
+def test_a_rank_is_killed_in_its_first_call_after_a_second_and_a_message_is_lost_once() -> None:
+    def program(comm: cluster.Communicator) -> int:
+        for done in range(5):
+            comm.compute(seconds=0.7)
+            if comm.now() > 3:
+                return done
+            comm.barrier()
+        return -1
+
+    plan = FaultPlan().kill(1, at=("seconds", 1.9))
+    run = cluster.launch(program, nodes=2, on="simulation", faults=plan, on_failure="continue")
+    assert fired(run.trace) == [(1, "kill in barrier (call 3)")]  # calls begin at 0.7, 1.4 and 2.1 s
+
+    def talks(comm: cluster.Communicator) -> list[int]:
+        sent = [comm.isend(number, 1) for number in range(3)] if comm.rank == 0 else []
+        assert len(sent) in (0, 3)
+        return [comm.recv(0) for _ in range(2)] if comm.rank else []
+
+    lost = cluster.launch(talks, nodes=2, on="simulation", faults=FaultPlan().drop(0, at=("seconds", 0.0)))
+    assert lost.results[1] == [1, 2]
+
+
 @pytest.mark.parametrize("on", ENGINES)
 def test_a_run_can_go_on_without_a_killed_rank(on: str) -> None:
     def program(comm: cluster.Communicator) -> list[int]:
@@ -181,6 +203,7 @@ def test_a_plan_is_a_value_that_grows_by_copies_and_travels() -> None:
         (lambda plan: plan.kill(0, at=0), "got 0"),
         (lambda plan: plan.kill(0, at=("send", 0)), r"got \('send', 0\)"),
         (lambda plan: plan.stop(0, at=1.5), "got 1.5"),
+        (lambda plan: plan.kill(0, at=("seconds", -0.5)), "at: seconds must be at least 0, got -0.5"),
         (lambda plan: plan.kill(0, at="all_reduec"), "at must be .* got 'all_reduec': did you mean 'all_reduce'"),
         (lambda plan: plan.slow(0, 0.5), "factor must be at least 1, got 0.5"),
     ],

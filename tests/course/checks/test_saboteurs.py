@@ -113,6 +113,8 @@ run_portions                xxx....xx.x.x. o..
 best_interval               xxx.....x.x... ...
 train_with_checkpoints      xxx....xxxx.xx o.o
 find_trick                  ........x.x... ...
+pass_seconds                xxx.......x... .o.
+entry                       oox.....x.x... .o.
 """
 
 MARKS = {name: "".join(marks) for name, *marks in map(str.split, TABLE.strip().splitlines())}
@@ -124,6 +126,7 @@ MAY_PASS = {
     "gradient_noise_scale": "the same number in every unit",
     "train": "an error rate, right up to one sample",
     "choose": "times within 5 %",
+    "entry": "a learning rate in few digits is one, too",
 }
 """Exercises in which a saboteur's result is a right one."""
 

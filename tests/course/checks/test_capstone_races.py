@@ -1,0 +1,131 @@
+"""The race of the capstone: what a recipe may be, what a run counts, and that it is the same every time."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+
+from course.checks.capstone import pass_times, races
+from course.checks.capstone.references import REFERENCES, good, ours
+from course.judging import Wrong
+from course.probes import capstone
+from minidl import cluster, nn, optim, parallel
+from tests.tiers import exhaustively
+
+SGD = {"name": "SGD", "lr": 0.3, "momentum": 0.9}
+SLOW = capstone.clusters((31, 8))["slow links"]
+QUIET = replace(SLOW, death=(SLOW.death[0], 1e9))
+SHORT = {"optimizer": SGD, "epochs": 1, "batch_size": 131}
+
+
+def test_a_race_is_the_same_each_time_and_another_for_another_seed() -> None:
+    recipe = ours(SLOW) | {"epochs": 2}
+    once, again, other = (capstone.run(SLOW, recipe, seed) for seed in (5, 5, 6))
+    assert once == again
+    assert once.rows != other.rows
+    assert once.score == capstone.MISSED  # two epochs are too few
+
+
+def test_a_run_takes_the_seconds_of_the_formula() -> None:
+    ranks = [SLOW.slow[0], *(r for r in range(SLOW.workers) if r not in (SLOW.slow[0], SLOW.death[0]))]
+    for chosen in (ranks, ranks[1:]):
+        recipe = SHORT | {"strategy": {"name": "Synchronous", "algorithm": "ring", "bucket_mb": 100}, "ranks": chosen}
+        (first, *_), (second, *_) = capstone.run(QUIET, recipe | {"epochs": 2}).rows
+        once = cluster.cost.all_reduce("ring", len(chosen), 50_000_000, SLOW.alpha, SLOW.beta)  # for the evaluation
+        assert second - first - once == pytest.approx(pass_times.seconds(QUIET, chosen, 131, 1), rel=0.06)
+
+
+def test_the_flops_of_a_sample_are_those_that_the_kernels_count() -> None:
+    job = parallel.Job(
+        partial(nn.models.MLP, *capstone.WIDTHS), capstone.digits, partial(optim.SGD, lr=0.1), batch_size=64, epochs=1
+    )
+    assert sum(parameter.size for parameter in job.build_model().parameters()) == capstone.PARAMETERS
+    assert len(capstone.digits().train) == capstone.SAMPLES
+    [row] = parallel.train(job, None, 1, cluster.Simulation(node=cluster.Node(1.0, np.inf))).history
+    assert row["seconds"] / capstone.SAMPLES == pytest.approx(capstone.FLOPS_A_SAMPLE, rel=0.03)
+
+
+def test_a_list_of_steps_can_be_synchronous_training_or_local_sgd() -> None:
+    same = {("gradients",): {"name": "Synchronous"}, ("weights",): {"name": "LocalSGD", "period": 1}}
+    ranks = [r for r in range(SLOW.workers) if r != SLOW.death[0]]
+    for (kind,), strategy in same.items():
+        listed = capstone.run(QUIET, SHORT | {"strategy": {"name": "Rounds", "steps": [[kind]]}, "ranks": ranks})
+        named = capstone.run(QUIET, SHORT | {"strategy": strategy, "ranks": ranks})
+        assert listed.rows[0][1] == pytest.approx(named.rows[0][1], abs=2.1 / 359)  # sums in another order
+        assert listed.rows[0][2] == pytest.approx(named.rows[0][2], rel=2e-3)
+        assert listed.rows[0][0] == pytest.approx(named.rows[0][0], rel=0.3)
+
+
+def test_groups_of_a_list_average_among_themselves_and_the_others_go_on_alone() -> None:
+    rounds = capstone.Rounds([["weights", [0, 2], [1, 3]], ["alone"]])
+    job = parallel.Job(
+        partial(nn.models.MLP, 64, 10), capstone.digits, partial(optim.SGD, lr=0.1), batch_size=719, epochs=1
+    )
+    report = parallel.train(job, rounds, 5, "simulation")
+    sent = [sum(traffic.nbytes for traffic in row.values()) for row in report.trace.ledger()]
+    assert min(sent[:4]) >= sent[4] + 4 * 650  # the weights, once in two steps
+
+
+def test_an_entry_that_goes_on_after_the_death_trains_and_a_list_of_steps_ends() -> None:
+    dies = replace(SLOW, death=(SLOW.death[0], 0.5))
+    split = capstone.run(dies, SHORT | {"strategy": {"name": "Sharded", "stage": 1}})
+    assert "killed" in split.why  # no new machine takes the place of the dead one
+    elastic = capstone.run(dies, SHORT | {"strategy": {"name": "Synchronous"}})
+    ended = capstone.run(dies, SHORT | {"strategy": {"name": "Rounds"}})
+    assert (len(elastic.rows), elastic.why) == (1, "")
+    assert "killed" in ended.why
+    assert (ended.rows, ended.score) == ((), capstone.MISSED)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"strategy": {"name": "Hogwild"}}, "strategy: name must be one of"),
+        ({"strategy": {"name": "Synchronous", "compressor": {"name": "launch"}}}, "compressor: name must be"),
+        ({"strategy": {"name": "ParameterServer", "servers": 7}, "ranks": [0, 1]}, "leaves none to compute"),
+        ({"ranks": [1, 1]}, "different machines"),
+        ({"ranks": [-1]}, "whole number from 0 on"),
+        ({"ranks": [True]}, "whole number"),
+        ({"epochs": 2.5}, "cannot be interpreted"),
+        ({"rates": [np.inf]}, "from 0 on"),
+        ({"epochs": 10**12}, "at most 40 epochs"),
+        ({"batch_size": 7, "epochs": 33}, "20,000 gradients"),
+        ({"seed": 3}, "a key of the recipe"),
+    ],
+)
+def test_what_is_no_recipe_is_refused_in_a_sentence(change: dict[str, Any], said: str) -> None:
+    with pytest.raises((ValueError, TypeError), match=said):
+        capstone.checked(SLOW, {"strategy": {"name": "Synchronous"}, "optimizer": SGD} | change)
+
+
+def test_a_recipe_with_code_in_it_is_refused_before_it_runs() -> None:
+    class Answered:
+        def __call__(self, cluster: Any) -> Any:
+            return {"strategy": races.Foreign("Synchronous"), "optimizer": SGD}
+
+    with pytest.raises(Wrong, match=r"recipe\['strategy'\] is a Synchronous"):
+        races.Field(Answered(), (3, 9)).race("slow links")  # type: ignore[arg-type]
+
+
+def test_the_score_is_a_geometric_mean_in_which_a_miss_counts_two_budgets() -> None:
+    made = [capstone.Race(3.0, 0.25, ()), capstone.Race(None, capstone.MISSED, ())]
+    assert capstone.score(made) == pytest.approx(0.5**0.5)
+
+
+def test_the_seeds_of_the_hidden_runs_are_not_the_practice_ones() -> None:
+    seeds = races.Field(None, capstone.PRACTICE).seeds  # type: ignore[arg-type]
+    assert len(set(seeds.values())) == 3
+    assert 0 not in seeds.values()
+
+
+@pytest.mark.parametrize("number", exhaustively(*range(4)))
+def test_the_references_get_better_from_naive_to_ours(number: int) -> None:
+    field = races.Field(None, (number, 977 + number))  # type: ignore[arg-type]
+    scores = [field.reference(name) for name in REFERENCES]
+    assert scores[0] > scores[1] > scores[2], scores
+    assert json.loads(json.dumps(good(SLOW))) == good(SLOW)
