@@ -57,8 +57,9 @@ def step_time(model: PlannedModel, arrangement: Arrangement, machine: Machine) -
         m micro-batches on the slowest stage + bubble of the schedule + gradients + update
 
     The bubble is the closed form of the schedule, for the mean of the other stages: the last one has the head, too,
-    and sets the beat. Messages between stages and along "tp" take their time; those along "dp" are hidden behind the
-    last backward pass with `overlap`, those of shard=3 behind the pass of their unit.
+    and sets the beat. The stages of zb-h2 end one after the other: where the first one needs the last one's gradient of
+    a shared matrix, it waits until then. Messages between stages and along "tp" take their time; those along "dp" are
+    hidden behind the last backward pass with `overlap`, those of shard=3 behind the pass of their unit.
 
     Raises
         ValueError  the model cannot be divided so; no closed form is known for the schedule
@@ -83,6 +84,8 @@ def step_time(model: PlannedModel, arrangement: Arrangement, machine: Machine) -
         backward = others * (passes.again.total + passes.input.total) + message
         made = arrangement.made_schedule()
         bubble = idle_seconds(made, Times(forward, backward, weight))
+        if made.name == "zb-h2" and model.tied(arrangement):  # the last stage begins, and so ends, pp - 1 forwards later
+            bubble = max(bubble, (pp - 1) * forward)
     busy = passes.forward.plus(passes.again).plus(passes.input).plus(passes.weight)
     data, optimizer = _shared(model, arrangement, machine, passes.forward.total, passes.total - passes.forward.total)
     products, elementwise, tensor, experts = (m * each for each in busy)

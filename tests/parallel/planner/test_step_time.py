@@ -153,6 +153,7 @@ def test_utilisation_is_the_models_flops_by_the_peak():
     "arrangement",
     [
         Arrangement(24, dp=2, pp=2, tp=2),
+        Arrangement(24, pp=8, schedule="zb-h2"),
         *exhaustively(
             Arrangement(24, dp=4),
             Arrangement(24, pp=4),
