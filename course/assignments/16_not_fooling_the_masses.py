@@ -46,7 +46,7 @@ def find_trick(claim, rows):
     claim: a dictionary. "nodes": the number of nodes that the claim is about. "speedup": the mean seconds of baseline
         divided by those of ours. "accuracy": of ours on these nodes. "scaling": "strong" or "weak".
     rows: a list of dictionaries, in any order, with the keys of ROWS above. "method" is "ours" or "baseline". Both may
-        have rows on several numbers of nodes, 3 seeds or fewer on each, or more. "accuracy" is that on the test set.
+        have rows on several numbers of nodes, with 2 seeds or more on each. "accuracy" is that on the test set.
         Seconds and accuracy of a run may be in two rows: then one has None for "accuracy" and "training_accuracy", the
         other one for "seconds" and "samples_per_second".
 

@@ -228,17 +228,18 @@ def title_of(settings: Settings, entrants: Sequence[Entrant], is_emulated: bool 
 
 
 def tables(comparison: Comparison, title: str | None) -> Iterator[Table]:
-    """A table for each network, with a row for each strategy; the first to reach the target is bold."""
+    """A table for each network, with a row for each strategy; a star marks the first to reach the target."""
     for one in comparison.tables():
         table = results_table(
             escape(f"{f'{title}, ' if title else ''}{one.network}: {comparison.source}"),
-            f"{comparison.legend}; bold: the first at the target",
+            comparison.legend + "; *: the first at the target" * (one.first is not None),
         )
         table.add_column("strategy", overflow="fold")
         for name in one.columns[1:]:
             table.add_column(name, justify="right", no_wrap=True)
-        for number, row in enumerate(one.rows):
-            table.add_row(*map(escape, row), style="bold" if number == one.first else None)
+        for number, (strategy, *row) in enumerate(one.rows):
+            is_first = number == one.first
+            table.add_row(*map(escape, [strategy + " *" * is_first, *row]), style="bold" if is_first else None)
         yield table
 
 

@@ -10,7 +10,16 @@ from typing import Any
 
 from minidl.parallel.measures import selected_results
 from minidl.parallel.measures.claimed_speedups import of_speedup
-from minidl.parallel.measures.result_table import CONFIGURATION, MEASURED, TEST_QUALITY, ResultTable, Trial
+from minidl.parallel.measures.result_table import (
+    CONFIGURATION,
+    MEASURED,
+    QUALITY,
+    SPEED,
+    TEST_QUALITY,
+    ResultTable,
+    Trial,
+    number_of,
+)
 
 Row = Mapping[str, Any]
 
@@ -42,7 +51,7 @@ def problems(
     * no seed, fewer than `seeds` of them, or seeds left out; the best of the seeds for their mean; a mean of seeds
       without its spread
     * sizes left out: nodes, networks, models or data that the other methods that were tried on several have
-    * extrapolated rows; a column without a unit
+    * extrapolated rows; a column without a unit; a number with a unit, such as 95%, which is not compared
 
     A table cannot show the others: 3, runs that were needed for tuning; 5, operations that were not timed when scaling;
     6, input and output that were not timed; 9, unreasonably large inputs.
@@ -67,7 +76,8 @@ def problems(
         scaling is weak or strong; last_accuracy is that after the last epoch
 
     Raises
-        TypeError where a row is no dictionary; ValueError where no row has the column `name`.
+        TypeError where a row is no dictionary; ValueError where no row has the column `name`, a quality or a speed, or
+        one has a value without a column.
 
     Notes
         The values of every other column decide. Words are configuration, unless each row has its own (the name of a
@@ -90,10 +100,15 @@ def problems(
     rows = list(rows)  # a csv.DictReader can be read once
     if wrong := [row for row in rows if not isinstance(row, Mapping)]:
         raise TypeError(f"each row must be a dictionary from column to value, got {wrong[0]!r}")
+    if any(None in row for row in rows):  # where csv.DictReader puts the values that have no column
+        raise ValueError("a row has more values than the table has columns: does a number have a decimal comma?")
     if rows and not any(name in row for row in rows):
         raise ValueError(
-            f"no row has the column {name!r}: give name=, the column that says which method a row is about"
+            f"no row has the column {name!r}: give name=, the column that says which method a row is about, "
+            f"one of {list(rows[0])}"
         )
+    if rows and not any(column in row for row in rows for column in (*QUALITY, *SPEED)):
+        raise ValueError(f"no row has a quality or a speed: give one of the columns {', '.join((*QUALITY, *SPEED))}")
     table = ResultTable(rows, name, configuration, measured)
     found = list(selected_results.of_table(table))
     for method, runs in table.methods.items():
@@ -109,6 +124,10 @@ def problems(
 
 def _of_method(table: ResultTable, runs: Sequence[Trial], seeds: int) -> Iterator[str]:
     fast, good = [run for run in runs if run.has_speed], [run for run in runs if run.has_quality]
+    for column in (*QUALITY, *SPEED, "nodes", "seeds", "samples", "last_accuracy"):
+        texts = (run.value(column) for run in runs if not run.is_ended and number_of(run.row.get(column)) is None)
+        if wrong := next((text for text in texts if any(map(str.isdigit, text))), None):
+            yield f"its {column}, {wrong}, is no number"
     if table.has_speed and table.has_quality:  # a table of one of them claims nothing about both
         for what, other, some, others in (("speed", "quality", fast, good), ("quality", "speed", good, fast)):
             for key in sorted({run.key for run in some}):

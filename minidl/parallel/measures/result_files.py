@@ -34,10 +34,14 @@ def read_results(path: str | Path) -> list[dict[str, Any]]:
 
 
 def _rows_of(path: Path) -> list[dict[str, Any]]:
-    with path.open(encoding="utf-8", newline="") as file:
-        rows: list[dict[str, Any]] = list(csv.DictReader(file))
+    with path.open(encoding="utf-8-sig", newline="") as file:  # spreadsheets write a byte order mark
+        reader = csv.DictReader(file)
+        rows: list[dict[str, Any]] = list(reader)
     if not rows:
         raise ValueError(f"{path} has no rows: a CSV file with a line of names and a line per run is expected")
+    names = reader.fieldnames or []
+    if twice := [name for i, name in enumerate(names) if name in names[:i]]:
+        raise ValueError(f"{path} has two columns of the name {twice[0]!r}: rename one")
     return rows
 
 

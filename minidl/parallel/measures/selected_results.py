@@ -10,8 +10,10 @@ from minidl.parallel.measures.result_table import HIGHER_IS_BETTER, QUALITY, SPE
 
 SIZES = ("nodes", "network", "model", "data")  # what a method is tried on
 REMARKS = ("source", "statistic", "note", "notes", "comment")  # words about how a row came about
-NOT_MEASURED = re.compile(r"\b(extrapolat|estimat|project|predict)", re.IGNORECASE)
-BEST = re.compile(r"\b(best|max|min|peak|highest|lowest|fastest|top)", re.IGNORECASE)
+NOT_MEASURED = re.compile(
+    r"(?<!not )\b(extrapolat|estimate[ds]?\b|projected|predicted)|^(projection|prediction)", re.IGNORECASE
+)
+BEST = re.compile(r"\b(best|max(im\w+)?|min(im\w+)?|peak|highest|lowest|fastest|top(?!-\d))\b", re.IGNORECASE)
 SPREAD = re.compile(r"(std|sd|deviation|low|interval|spread|±)$")
 PEAK = re.compile(r"^(?:peak|max|theoretical)_(.*(?:ops|flops|per_second|throughput|bandwidth)\w*)$")
 WITHOUT_UNIT = ("time", "duration", "latency", "throughput", "bandwidth", "speed", "memory")
@@ -43,7 +45,7 @@ def of_method(table: ResultTable, method: str) -> Iterator[str]:
             if NOT_MEASURED.search(text):
                 yield f"a row was not measured: {column}={text}"
         if BEST.search(remarks["statistic"]):
-            yield f"a row has the {remarks['statistic']} of its runs, not their mean"
+            yield f"a row is not the mean of its runs: statistic={remarks['statistic']}"
         yield from _of_row(table, run)
 
 

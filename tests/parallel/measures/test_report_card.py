@@ -244,6 +244,21 @@ def test_rows_that_are_no_dictionaries_or_have_no_method_are_refused():
         problems(sound(), name="method")
     with pytest.raises(TypeError, match="each row must be a dictionary from column to value, got 's'"):
         problems("strategy")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="no row has a quality or a speed: give one of the columns accuracy, "):
+        problems([{"strategy": "ring", "seed": seed, "accuracy_mean": 0.9} for seed in range(3)])
+
+
+@pytest.mark.parametrize(
+    ("column", "text"),
+    [("accuracy", "73.1%"), ("test_loss", "about 0.2"), ("seconds", "13.7 s"), ("seconds_to_target", "> 4.1"),
+     ("samples_per_second", "1,211"), ("nodes", "4 nodes"), ("last_accuracy", "0,93")],
+)  # fmt: skip
+def test_a_number_with_a_unit_is_named_since_it_cannot_be_compared(column: str, text: str) -> None:
+    rows = [{**row, "speedup": ""} for row in sound()]
+    assert f"synchronous: its {column}, {text}, is no number" in problems(
+        [*rows[:3], *({**row, column: text} for row in rows[3:])]
+    )
+    assert problems([{**row, "seconds_to_target": "-", "last_accuracy": "n/a"} for row in rows]) == []
 
 
 def scaled(base: dict[str, Any], own: dict[str, Any]) -> list[dict[str, Any]]:

@@ -81,7 +81,7 @@ PLANTED: dict[str, tuple[Change, Change, Change, Change, str]] = {
         {"statistic": "best of 5"},
         {"statistic": "mean"},
         {"statistic": "mean"},
-        "a row has the best of 5 of its runs, not their mean",
+        "a row is not the mean of its runs: statistic=best of 5",
     ),
     "no unit": ({"time": [3.1, 3.2, 2.9]}, {}, {"time": "12:31"}, {}, "the column 'time' has no unit"),
 }
@@ -140,6 +140,26 @@ def test_sizes_that_a_method_left_out_are_named() -> None:
     assert problems([*rows, *single]) == []  # one node alone is no selection
 
 
+@pytest.mark.parametrize(
+    ("column", "spoilt", "clean"),
+    [
+        ("note", "projected to 64 nodes", "for the project of May"),
+        ("source", "projection", "a model with a linear projection"),
+        ("comment", "predicted by the model", "next-word prediction"),
+        ("source", "estimate", "straight-through estimator"),
+        ("note", "by extrapolation", "not extrapolated"),
+        ("statistic", "maximum of 5", "mean top-1 accuracy"),
+        ("statistic", "min", "mean over minibatches"),
+        ("statistic", "minimal loss", "mean of minidl's runs"),
+        ("statistic", "top of 5 seeds", "mean per minute"),
+    ],
+)
+def test_words_that_only_begin_like_a_trick_pass(column: str, spoilt: str, clean: str) -> None:
+    says = "is not the mean of its runs" if column == "statistic" else "was not measured"
+    assert problems(table({}, {column: spoilt})) == [f"ring: a row {says}: {column}={spoilt}"]
+    assert problems(table({}, {column: clean})) == []
+
+
 # ---- files ----
 
 
@@ -183,3 +203,17 @@ def test_a_folder_or_a_file_without_results_is_refused(tmp_path: Path) -> None:
     (tmp_path / "empty.csv").write_text("strategy,seed\n")
     with pytest.raises(ValueError, match="has no rows"):
         read_results(tmp_path / "empty.csv")
+
+
+def test_a_byte_order_mark_is_skipped_and_columns_that_do_not_fit_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "runs.csv"
+    write(path, table({}, {}))
+    text = path.read_text()
+    path.write_text(text, encoding="utf-8-sig")
+    assert problems(read_results(path)) == []
+    path.write_text(text.replace("seconds", "accuracy", 1))
+    with pytest.raises(ValueError, match=r"runs\.csv has two columns of the name 'accuracy': rename one"):
+        read_results(path)
+    path.write_text(text.replace(",37.3,", ",37,3,", 1))
+    with pytest.raises(ValueError, match="a row has more values than the table has columns"):
+        problems(read_results(path))
