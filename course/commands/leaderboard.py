@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -42,7 +43,9 @@ def run(arguments: list[str]) -> int:
     table = Table(box=None, pad_edge=False)
     for head in ("rank", "score", "name", "clusters", *capstone.KINDS):
         table.add_column(head, justify="left" if head in ("name", "clusters") else "right")
-    for rank, row in enumerate(rows, 1):
+    for row in rows:
+        on_same = [other for other in rows if other["seeds"] == row["seeds"]]  # other clusters, another race
+        rank = 1 + on_same.index(row)
         seconds = (f"{took:.1f}" if (took := seconds_of(row, kind)) else "missed" for kind in capstone.KINDS)
         table.add_row(str(rank), f"{row['score']:.3f}", escape(row["name"]), str(tuple(row["seeds"])), *seconds)
     console.print("Seconds to the target, by the kind of cluster:")
@@ -57,16 +60,21 @@ def run(arguments: list[str]) -> int:
 
 
 def merged(files: list[Path]) -> list[Row]:
-    """All entries, the lowest score first; of equal ones, one. Raises for a file that is no leaderboard."""
+    """All entries, by clusters, then by score; of equal ones, one. Raises for a file that is no leaderboard."""
     rows: list[Row] = []
     for path in files:
         for row in json.loads(path.read_text(encoding="utf-8")):
             shown = {**row, "name": str(row["name"])[:40], "score": float(row["score"]), "seeds": seeds_of(row)}
             if {*row["recipes"]} != {*capstone.KINDS} or {*row["rows"]} != {*capstone.KINDS}:
                 raise ValueError(f"{path}: an entry has recipes and rows for {', '.join(capstone.KINDS)}")
+            for each in shown["rows"].values():
+                if not np.isfinite([(seconds, accuracy) for seconds, accuracy, _ in each]).all():
+                    raise ValueError(f"{path}: seconds and accuracies are finite numbers")
+            if not shown["score"] > 0:
+                raise ValueError(f"{path}: a score is above 0, got {shown['score']}")
             if shown not in rows:
                 rows.append(shown)
-    return sorted(rows, key=lambda row: (row["score"], row["name"]))
+    return sorted(rows, key=lambda row: (row["seeds"], row["score"], row["name"]))
 
 
 def seeds_of(row: Row) -> list[int]:
@@ -93,10 +101,11 @@ def doubt_about(row: Row) -> str:
 
 
 def drawn(rows: list[Row]) -> Any:
-    """Accuracy against virtual time, a panel for each kind of cluster, a line for each of the best five entries."""
+    """Accuracy against virtual time, a panel for each kind; lines for the best five entries on the first clusters."""
     panels = []
+    best = [row for row in rows if row["seeds"] == rows[0]["seeds"]][:5]
     for kind in capstone.KINDS:
-        curves = [(row["name"], [each[:2] for each in row["rows"][kind]]) for row in rows[:5] if row["rows"][kind]]
+        curves = [(row["name"], [each[:2] for each in row["rows"][kind]]) for row in best if row["rows"][kind]]
         shown = [lines.Line(name, [x for x, _ in points], [y for _, y in points]) for name, points in curves]
         panels.append(lines.Panel(shown, "virtual time (s)", "accuracy", kind))
     return lines.draw(panels, source="simulated", title="the best five entries")

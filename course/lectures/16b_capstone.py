@@ -169,6 +169,7 @@ for ranks in (own(slow)["ranks"], without_slow(slow)):
 #
 # - **Task.** 97 % of the test digits at the end of an epoch, within the budget of simulated seconds. There the model
 #   is collected from all machines; each time takes one ring all-reduce, so that machines that never talk pay, too.
+#   The run ends at the target.
 # - **Score.** Seconds / budget on a cluster, 2 for a miss; then the geometric mean over three clusters, one of each
 #   kind of link. It is the same to the last digit on every computer.
 # - **Judged** on hidden clusters of the same kinds. Weights and shuffles are drawn there from a seed that nobody knows.
@@ -213,9 +214,9 @@ see(
 # python3 -m course leaderboard */leaderboard.json --verify --to class.json
 # ```
 #
-# `--verify` runs every recipe again and says whose results are others. The practice clusters are known, so the best of
-# a hundred recipes is partly luck: the board is for fun, points are for hidden clusters. A teacher opens a new round by
-# `submit(..., seeds=(2026, 6))`.
+# Entries are ranked among those on the same clusters. `--verify` runs every recipe again and says whose results are
+# others. The practice clusters are known, so the best of a hundred recipes is partly luck: the board is for fun, points
+# are for hidden clusters. A teacher opens a new round by `submit(..., seeds=(2026, 6))`.
 #
 # ## To the exercises
 #

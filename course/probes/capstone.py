@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, partial
 from itertools import pairwise
@@ -100,6 +101,12 @@ def _whole(what: str, given: Any, least: int) -> int:
     return number
 
 
+def _list(what: str, given: Any) -> Sequence[Any]:
+    if not isinstance(given, list | tuple):
+        raise TypeError(f"{what} must be a list, got {given!r}")
+    return given
+
+
 @dataclass(frozen=True)
 class Rounds(parallel.Strategy):
     """A strategy as a list: after each minibatch, whose gradients or whose weights are averaged.
@@ -115,8 +122,12 @@ class Rounds(parallel.Strategy):
     steps: Sequence[Sequence[Any]] = (("gradients",),)
 
     def __post_init__(self) -> None:
+        if not self.steps:
+            raise ValueError('Rounds: steps must be a list such as [["alone"], ["weights"]], got an empty one')
         for step in self.steps:
             _one_of("Rounds: a step", step[0] if len(step) else "", ("alone", "gradients", "weights"))
+            for group in step[1:]:
+                _list("Rounds: a group", group)
 
     def run(self, session: parallel.Session) -> None:
         groups: dict[int, nodes_of.Communicator] = {}
@@ -139,9 +150,12 @@ class Rounds(parallel.Strategy):
 
 
 def _names(module: Any, base: type) -> dict[str, type]:
-    """The public classes of a module that are subclasses of a class."""
+    """The public classes of a module that are subclasses of another class, without that one."""
     there = {name: getattr(module, name) for name in module.__all__}
-    return {name: kind for name, kind in there.items() if isinstance(kind, type) and issubclass(kind, base)}
+    return {
+        name: kind for name, kind in there.items()
+        if isinstance(kind, type) and issubclass(kind, base) and kind is not base
+    }  # fmt: skip
 
 
 STRATEGIES = _names(parallel, parallel.Strategy) | {"Rounds": Rounds}
@@ -192,10 +206,10 @@ def checked(cluster: Cluster, recipe: Recipe, seed: int = 0) -> tuple[parallel.J
         "epochs": 12,
         "rates": [1.0],
     } | recipe
-    ranks = [_whole("a number in ranks", rank, 0) for rank in given["ranks"]]
+    ranks = [_whole("a number in ranks", rank, 0) for rank in _list("ranks", given["ranks"])]
     if not ranks or len(set(ranks)) < len(ranks) or max(ranks) >= cluster.workers:
         raise ValueError(f"ranks must be different machines, from 0 to {cluster.workers - 1}, got {ranks}")
-    rates = [float(rate) for rate in given["rates"]]
+    rates = [float(rate) for rate in _list("rates", given["rates"])]
     if not all(0 <= rate < np.inf for rate in rates):
         raise ValueError(f"rates must be numbers from 0 on, got {rates}")
     epochs = _whole("epochs", given["epochs"], 1)
@@ -226,7 +240,7 @@ class Race:
     Attributes
         seconds  virtual seconds until the first epoch that ended with the target; None: not within the budget
         score    the same as a share of the budget; MISSED if the target was not reached
-        rows     (seconds, accuracy, test loss) at the end of each epoch
+        rows     (seconds, accuracy, test loss) at the end of each epoch, up to the target
         why      what ended the run before it was done; "" if nothing did
     """
 
@@ -236,8 +250,12 @@ class Race:
     why: str = ""
 
 
+class _Reached(Exception):  # noqa: N818  (the name says what happened)
+    """Ends a run at the target."""
+
+
 def run(cluster: Cluster, recipe: Recipe, seed: int = 0) -> Race:
-    """Train by the recipe on the simulated cluster. The same arguments give the same race on every computer.
+    """Train by the recipe on the simulated cluster, up to the target; the same race on every computer.
 
     The network is small; messages take as long as if it had `cluster.nbytes`, and the gradient of a sample takes
     `cluster.sample_seconds`. The model is evaluated at the end of each epoch, for which it is collected from all
@@ -259,28 +277,33 @@ def run(cluster: Cluster, recipe: Recipe, seed: int = 0) -> Race:
     )
     is_elastic = strategy.resumes_from in ("step", "mean") and not strategy.servers  # others would get new machines
     survival: dict[str, Any] = {"elastic": True} if is_elastic else {"on_failure": "continue"}
+    collected = nodes_of.cost.all_reduce("ring", len(ranks), int(cluster.nbytes), cluster.alpha, cluster.beta)
+    rows: list[tuple[float, float, float]] = []
+
+    def hear(progress: parallel.Progress) -> None:
+        if (row := progress.row) is not None:
+            rows.append((row["seconds"] + (len(rows) + 1) * collected, row["accuracy"], row["test_loss"]))
+            if row["accuracy"] >= TARGET:
+                raise _Reached
+
     try:
-        with threadpool_limits(1):
-            report = parallel.train(
+        with threadpool_limits(1), suppress(_Reached):
+            parallel.train(
                 job,
                 strategy,
                 len(ranks) - strategy.servers,
                 simulation,
+                progress=hear,
                 faults=faults,
                 deadline=LONGEST_RUN,
                 **survival,
             )
     except (parallel.NonFiniteLoss, nodes_of.ClusterError) as error:
         return Race(None, MISSED, (), str(error).partition("\n")[0])
-    collected = nodes_of.cost.all_reduce("ring", len(ranks), int(cluster.nbytes), cluster.alpha, cluster.beta)
-    rows = tuple(
-        (row["seconds"] + number * collected, row["accuracy"], row["test_loss"])
-        for number, row in enumerate(report.history, 1)
-    )
-    reached = next((seconds for seconds, accuracy, _ in rows if accuracy >= TARGET), np.inf)
-    if not 0 < reached <= cluster.budget:
-        return Race(None, MISSED, rows)
-    return Race(reached, reached / cluster.budget, rows)
+    seconds, accuracy, _ = rows[-1]
+    if accuracy < TARGET or not 0 < seconds <= cluster.budget:
+        return Race(None, MISSED, tuple(rows))
+    return Race(seconds, seconds / cluster.budget, tuple(rows))
 
 
 def score(races: Sequence[Race]) -> float:

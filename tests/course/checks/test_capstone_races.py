@@ -31,6 +31,21 @@ def test_a_race_is_the_same_each_time_and_another_for_another_seed() -> None:
     assert once.score == capstone.MISSED  # two epochs are too few
 
 
+@pytest.mark.parametrize(("strategy", "second"), [("Synchronous", 0.5), ("Downpour", 1e9)])  # evaluated in it, after it
+def test_a_run_ends_at_the_target(strategy: str, second: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    dies = replace(SLOW, death=(SLOW.death[0], second))
+    recipe = SHORT | {"strategy": {"name": strategy}, "batch_size": 64, "epochs": 3}
+    recipe["optimizer"] = {"name": "SGD", "lr": 0.05}
+    monkeypatch.setattr(capstone, "TARGET", 1.1)
+    whole = capstone.run(dies, recipe)
+    assert len(whole.rows) == 3
+    monkeypatch.setattr(capstone, "TARGET", whole.rows[1][1])
+    until = next(number for number, row in enumerate(whole.rows, 1) if row[1] >= whole.rows[1][1])
+    ended = capstone.run(dies, recipe)
+    assert ended.rows == whole.rows[:until]
+    assert ended.seconds == ended.rows[-1][0]
+
+
 def test_a_run_takes_the_seconds_of_the_formula() -> None:
     ranks = [SLOW.slow[0], *(r for r in range(SLOW.workers) if r not in (SLOW.slow[0], SLOW.death[0]))]
     for chosen in (ranks, ranks[1:]):
@@ -96,6 +111,14 @@ def test_an_entry_that_goes_on_after_the_death_trains_and_a_list_of_steps_ends()
         ({"epochs": 10**12}, "at most 40 epochs"),
         ({"batch_size": 7, "epochs": 33}, "20,000 gradients"),
         ({"seed": 3}, "a key of the recipe"),
+        ({"ranks": None}, "ranks must be a list"),
+        ({"rates": 0.5}, "rates must be a list"),
+        ({"rates": "11"}, "rates must be a list"),
+        ({"rates": [0.4, -0.1]}, "from 0 on"),
+        ({"optimizer": {"name": "Optimizer"}}, "optimizer: name must be one of"),
+        ({"strategy": {"name": "Strategy"}}, "strategy: name must be one of"),
+        ({"strategy": {"name": "Rounds", "steps": []}}, "got an empty one"),
+        ({"strategy": {"name": "Rounds", "steps": [["weights", 3]]}}, "a group must be a list, got 3"),
     ],
 )
 def test_what_is_no_recipe_is_refused_in_a_sentence(change: dict[str, Any], said: str) -> None:

@@ -45,6 +45,32 @@ def test_entries_of_all_files_are_ranked_once_and_the_missed_target_is_said(
     assert to.with_suffix(".png").stat().st_size > 0
 
 
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("score", float("nan")), ("score", -1.0), ("rows", [["1", "0.98", 0.1]]), ("rows", [[float("nan"), 0.98, 0.1]])],
+)
+def test_a_file_with_results_that_no_race_has_is_refused(
+    key: str, value: Any, files: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    [row] = json.loads(files[1].read_text())
+    row[key] = dict.fromkeys(capstone.KINDS, value) if key == "rows" else value
+    (path := tmp_path / "board.json").write_text(json.dumps([row]))
+    assert leaderboard.run([str(path)]) == 2
+    assert "no leaderboard" in capsys.readouterr().err
+
+
+def test_entries_are_ranked_among_those_on_the_same_clusters(
+    files: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    [row] = json.loads(files[1].read_text())
+    board = [row | {"name": name, "seeds": [seed, 0], "score": score}
+             for name, seed, score in (("Ada", 9, 0.1), ("Alan", 5, 0.7), ("Grace", 5, 0.3))]  # fmt: skip
+    (path := tmp_path / "board.json").write_text(json.dumps(board))
+    assert leaderboard.run([str(path)]) == 0
+    ranks = [line.split()[0:3:2] for line in capsys.readouterr().out.splitlines()[2:]]
+    assert ranks == [["1", "Grace"], ["2", "Alan"], ["1", "Ada"]]
+
+
 def test_a_result_that_its_recipe_does_not_give_is_not_confirmed(
     files: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -57,7 +83,13 @@ def test_a_result_that_its_recipe_does_not_give_is_not_confirmed(
 
 
 @pytest.mark.parametrize(
-    "text", ["{", "[3]", '[{"name": "x"}]', '[{"name":"x","score":1,"seeds":[1,2],"recipes":{},"rows":{}}]']
+    "text",
+    [
+        "{",
+        "[3]",
+        '[{"name": "x"}]',
+        '[{"name":"x","score":1,"seeds":[1,2],"recipes":{},"rows":{}}]',
+    ],
 )
 def test_what_is_no_leaderboard_is_refused(text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (path := tmp_path / "board.json").write_text(text)
