@@ -104,10 +104,12 @@ say(f"First with slow links: {first['slow links']}; your guess: {guess_slow.agai
     f"not stand alone: {', '.join(tied)} {'is' if len(tied) == 1 else 'are'} within its range.")  # fmt: skip
 
 # %% [markdown]
-# So there is no best way to train, only a best way on a cluster. Where an all-reduce costs much, an update after each
-# small minibatch loses; where it costs nothing, it keeps up or wins. Dean et al. (2012) had commodity machines and
-# trained asynchronously; Goyal et al. (2017) had 50 Gbit/s between servers and trained synchronously. Both may have
-# been right. The ranges are wide: a cluster is drawn anew for each seed, and near 97 % one digit decides.
+# None of these four recipes is the best on every cluster. Where an all-reduce costs much, an update after each small
+# minibatch loses; where it costs nothing, it keeps up. Dean et al. (2012) had commodity machines and trained
+# asynchronously; Goyal et al. (2017) had 50 Gbit/s between servers and trained synchronously. Both may have been right.
+# But recipes are compared here, not methods (16a): their settings are from a short search, and a local SGD with other
+# settings, on all machines, may win on all three kinds. The ranges are wide: a cluster is drawn anew for each seed, and
+# near 97 % one digit decides.
 #
 # ## What a pass costs
 #
