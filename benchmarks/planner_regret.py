@@ -2,7 +2,9 @@
 
 On 20 drawn clusters of 8 nodes, with a GPT and a minibatch drawn for each, every plan of `search` that `simulated_step`
 can play is simulated. Regret is the simulated time of the formula's first choice relative to the fastest simulated plan
-that fits, minus 1; at most 5 % was aimed at. It takes about ten minutes on two cores.
+that fits, minus 1; at most 5 % was aimed at. Found: 1.2 % in the mean, 0 on ten clusters, at most 4.1 % on all but one,
+where it is 7.5 %: messages between eight stages take two fifths of its steps, and in the simulation a stage sends one
+after the other. It takes about twenty minutes on two cores.
 
 Left out are plans with `shard`, which `simulated_step` does not play, and orders of the axes other than the default.
 Nothing overlaps. Numbers have 32 bits in the simulation and 16 in the formula, so its rates are half of the simulated
