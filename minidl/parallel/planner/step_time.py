@@ -84,7 +84,7 @@ def step_time(model: PlannedModel, arrangement: Arrangement, machine: Machine) -
         backward = others * (passes.again.total + passes.input.total) + message
         made = arrangement.made_schedule()
         bubble = idle_seconds(made, Times(forward, backward, weight))
-        if made.name == "zb-h2" and model.tied(arrangement):  # the last stage begins, and so ends, pp - 1 forwards later
+        if made.name == "zb-h2" and model.tied(arrangement):  # the last stage ends pp - 1 forwards later
             bubble = max(bubble, (pp - 1) * forward)
     busy = passes.forward.plus(passes.again).plus(passes.input).plus(passes.weight)
     data, optimizer = _shared(model, arrangement, machine, passes.forward.total, passes.total - passes.forward.total)
