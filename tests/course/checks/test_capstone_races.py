@@ -146,7 +146,7 @@ def test_the_seeds_of_the_hidden_runs_are_not_the_practice_ones() -> None:
     assert 0 not in seeds.values()
 
 
-@pytest.mark.parametrize("number", exhaustively(*range(4)))
+@pytest.mark.parametrize("number", [0, *exhaustively(1, 2, 3)])
 def test_the_references_get_better_from_naive_to_ours(number: int) -> None:
     field = races.Field(None, (number, 977 + number))  # type: ignore[arg-type]
     scores = [field.reference(name) for name in REFERENCES]
