@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from minidl import cluster as nodes_of
 from minidl import compress, data, nn, optim, parallel
 from minidl.random import Purpose, stream
-from minidl.threads import thread_pools
 
 TARGET = 0.97
 SAMPLES = 1438
@@ -287,7 +287,7 @@ def run(cluster: Cluster, recipe: Recipe, seed: int = 0) -> Race:
                 raise _Reached
 
     try:
-        with thread_pools().limit(limits=1), suppress(_Reached):
+        with threadpool_limits(1), suppress(_Reached):
             parallel.train(
                 job,
                 strategy,
