@@ -95,10 +95,11 @@ def test_a_run_with_unread_messages_ends():
 
 
 WAITS_FOR_EVER = """
+import os
 from minidl.mini.cluster import processes
 
 def program(comm):
-    print(f"rank {comm.rank}", flush=True)
+    os.write(1, f"rank {comm.rank}\\n".encode())  # one write: lines of two ranks do not mix
     comm.recv(comm.rank)
 
 processes(program, 2)
@@ -108,8 +109,9 @@ processes(program, 2)
 @pytest.mark.timeout(300)
 def test_no_rank_outlives_a_caller_that_is_killed():
     caller = subprocess.Popen([sys.executable, "-c", WAITS_FOR_EVER], stdout=subprocess.PIPE, text=True)
-    assert {caller.stdout.readline(), caller.stdout.readline()} == {"rank 0\n", "rank 1\n"}
+    lines = {caller.stdout.readline(), caller.stdout.readline()}
     caller.send_signal(signal.SIGKILL)
+    assert lines == {"rank 0\n", "rank 1\n"}
     assert not caller.communicate(timeout=200)[0]  # ends when no rank has the pipe open any more
 
 
