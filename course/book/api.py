@@ -12,6 +12,7 @@ from types import ModuleType
 import minidl
 from course.book.markup import indented, marked_up
 
+
 def index(packages: list[ModuleType]) -> str:
     """The page that lists the packages."""
     title = "Every class and function"

@@ -1,5 +1,7 @@
 """Settings of Sphinx for the book, and formulas as MathML, which browsers draw without scripts."""
 
+from functools import partial
+
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util import logging
@@ -25,27 +27,17 @@ html_copy_source = False
 html_show_search_summary = False  # a page that is opened as a file may not read others
 
 
-def inline(translator: HTML5Translator, node: nodes.math) -> None:
-    """Write a formula in a line."""
-    write(translator, node, is_display=False)
-
-
-def block(translator: HTML5Translator, node: nodes.math_block) -> None:
-    """Write a formula that stands alone; a wide one can be scrolled sideways."""
-    translator.body.append('<div class="formula">')
-    write(translator, node, is_display=True, after="</div>")
-
-
-def write(translator: HTML5Translator, node: nodes.Element, is_display: bool, after: str = "") -> None:
-    """Write a formula; one that cannot be converted is a warning."""
+def write(translator: HTML5Translator, node: nodes.Element, is_display: bool) -> None:
+    """Write a formula; one that stands alone can be scrolled sideways. One that is not understood is a warning."""
     text = as_mathml(node.astext(), is_display)
     if not text.startswith("<math"):
         logging.getLogger(__name__).warning("no MathML for this formula: %s", node.astext(), location=node)
-    translator.body.append(text + after)
+    translator.body.append(f'<div class="formula">{text}</div>' if is_display else text)
     raise nodes.SkipNode
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
     """Tell Sphinx how formulas are written."""
+    inline, block = partial(write, is_display=False), partial(write, is_display=True)
     app.add_html_math_renderer("mathml", (inline, None), (block, None))
     return {"parallel_read_safe": True, "parallel_write_safe": True}

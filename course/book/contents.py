@@ -60,7 +60,7 @@ def sources(root: Path) -> list[str]:
 
 
 def pages(root: Path) -> dict[str, str]:
-    """The page that a link to a file or a folder leads to; a package's folder leads to its part of the API reference."""
+    """The page of each file or folder that a link may name; a package has a page of the API reference."""
     found = {source: page_name(source) for source in sources(root)}
     for package in api.public_packages():
         folder = package.__name__.replace(".", "/")

@@ -24,7 +24,7 @@ def as_markdown(source: str, path: str) -> str:
 
 
 def blocks(module: ast.Module, lines: list[str]) -> Iterator[Block]:
-    """The file in pieces: a function; a class up to its first described method, and each such method; what is between."""
+    """The file in pieces: a function; a class, with each method that has a docstring apart; what is between."""
     start = module.body[0].end_lineno or 0  # behind the file's docstring
     for node in module.body[1:]:
         if isinstance(node, ast.FunctionDef | ast.ClassDef):

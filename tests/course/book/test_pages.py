@@ -51,9 +51,9 @@ def test_the_address_of_the_repository_is_given_in_one_place_and_names_where_a_n
     project = '[project]\nname = "a"\n[project.urls]\nRepository = "https://github.com/a/b.git"\n'
     (tmp_path / "pyproject.toml").write_text(project)
     assert contents.repository(tmp_path) == "https://github.com/a/b"
-    lecture = "notebooks/04b_collectives.ipynb"
+    lecture, there = "notebooks/04b_collectives.ipynb", "https://github.com/a/b"
     assert site.how_to_run(lecture, "") == "\nRun it: `python3 -m course lab 04b`\n"
-    assert "https://mybinder.org/v2/gh/a/b/main?labpath=notebooks%2F04b_" in site.how_to_run(lecture, "https://github.com/a/b")
+    assert "https://mybinder.org/v2/gh/a/b/main?labpath=notebooks%2F04b_" in site.how_to_run(lecture, there)
     assert "labpath" not in site.how_to_run(lecture, "https://git.example.org/a/b")
     assert "course start 16_capstone`" in site.how_to_run("exercises/16_capstone/16_capstone.ipynb", "")
 
@@ -75,10 +75,11 @@ def test_a_notebook_keeps_texts_code_and_outputs_and_folds_hidden_code(tmp_path)
     table = v4.new_output("display_data", {"text/html": "<b>bold</b>", "text/plain": "x"})
     printed = v4.new_output("stream", text="```\n")
     words = "*In words: $p$ ranks [all].*"
-    path = written(tmp_path, v4.new_markdown_cell("# T"), picture(words), v4.new_code_cell("f()", outputs=[table, printed]))
-    text, pictures = notebook.as_markdown(path)
+    last = v4.new_code_cell("f()", outputs=[table, printed])
+    text, pictures = notebook.as_markdown(written(tmp_path, v4.new_markdown_cell("# T"), picture(words), last))
     assert pictures == {"lecture_1_0.png": b"PNG"}
-    assert text.startswith("# T\n\n<details class='code'><summary>Code</summary>\n\n```python\ndraw()\n```\n\n</details>")
+    folded = "<details class='code'><summary>Code</summary>\n\n```python\ndraw()\n```\n\n</details>"
+    assert text.startswith(f"# T\n\n{folded}\n\n![p ranks")
     assert f"![p ranks \\[all\\].](lecture_1_0.png)\n\n{words}" in text
     assert "{raw} html\n<div class='output'><b>bold</b></div>" in text
     assert "````text\n```\n````" in text
@@ -98,7 +99,8 @@ def test_a_page_of_the_core_has_all_its_code_and_all_its_prose(path):
 
 
 def test_methods_with_a_docstring_stand_alone_and_others_with_what_is_before_them():
-    source = '"Why?"\nclass A:\n    def f(self):\n        pass\n\n    def g(self):\n        "Say *x*."\n        return 1\n\n# End.\n'
+    source = '"Why?"\nclass A:\n    def f(self):\n        pass\n\n    def g(self):\n        "Say *x*."\n'
+    source += "        return 1\n\n# End.\n"
     assert core.as_markdown(source, "a/b.py") == (
         "# `b.py`: Why?\n\n## `A`\n\n```python\nclass A:\n    def f(self):\n        pass\n```\n\n"
         "Say \\*x\\*.\n\n```python\n    def g(self):\n        return 1\n```\n\nEnd.\n"

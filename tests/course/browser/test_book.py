@@ -18,13 +18,13 @@ from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
-import minidl.nn
+import minidl.compress
 from course.book import api, contents, site
 from course.setup.bootstrap import ROOT
 from tests.course.browser.lab_in_browser import CHROMEDRIVER, CHROMIUM, chromium, wait_for
 
-SOME = ("notebooks/02c_step_sizes.ipynb", "minidl/mini/cluster.py", "minidl/for_engineers.md")
-"""Formulas and pictures; code; tables. The start page and one of the API reference come with them."""
+SOME = ("notebooks/00_start_here.ipynb", "notebooks/02c_step_sizes.ipynb", contents.CORE[2], "minidl/for_engineers.md")
+"""Pictures; formulas; code; tables. The start page and one of the API reference come with them."""
 
 OUTSIDE = ["http://*", "https://*", "ws://*", "wss://*"]
 READABLE = {"normal": 4.5, "large": 3.0}
@@ -115,7 +115,7 @@ def some_pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         copy(ROOT / name, root / name)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(api, "public_packages", lambda: [minidl.nn])
+        patch.setattr(api, "public_packages", lambda: [minidl.compress])
         patch.setattr(api, "documented", api.documented.__wrapped__)
         assert site.build(root, root / "book") == 0
     return root / "book"
@@ -153,7 +153,7 @@ def test_the_search_works_from_a_file_and_the_contents_by_keyboard(some_pages: P
         driver.get((some_pages / "index.html").as_uri())
         keys = ActionChains(driver)
         keys.send_keys(Keys.TAB).perform()
-        assert driver.switch_to.active_element.text == "Skip to content"
+        assert driver.switch_to.active_element.get_property("textContent").strip() == "Skip to content"
         driver.find_element(By.CSS_SELECTOR, "input.sidebar-search").send_keys("spectral radius", Keys.ENTER)
         wait_for(lambda: driver.find_elements(By.PARTIAL_LINK_TEXT, "02c. How far"))
         assert driver.get_log("browser") == []

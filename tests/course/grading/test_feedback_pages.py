@@ -9,8 +9,8 @@ import nbformat
 from nbconvert.filters.markdown_mistune import MarkdownWithMath
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
-from course.grading.feedback import page as feedback
 from course.formulas import as_mathml
+from course.grading.feedback import page as feedback
 from course.grading.feedback.markdown import Renderer, as_html
 from course.grading.grade import Grade
 from course.judging.judged_notebook import Judgement
