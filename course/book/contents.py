@@ -24,10 +24,10 @@ SECTIONS = {
         "minidl/own_strategies.md", "minidl/from_pytorch.md", "minidl/cluster/README.md",
         "minidl/cluster/real_clusters.md", "course/troubleshooting.md",
     ),
-    "For teachers": ("course/teaching.md", "course/sandboxes.md", "course/writing.md", "course/errata.md"),
+    "For teachers": ("course/teaching.md", "course/sandboxes.md", "course/writing.md"),
     "The project": (
-        "benchmarks/README.md", "benchmarks/reproductions/README.md", "MAP.md", "CONTRIBUTING.md", "CHANGELOG.md",
-        "SECURITY.md", "minidl/data/files/README.md",
+        "benchmarks/README.md", "benchmarks/reproductions/README.md", "course/errata.md", "MAP.md", "CONTRIBUTING.md",
+        "CHANGELOG.md", "SECURITY.md", "minidl/data/files/README.md",
     ),
 }  # fmt: skip
 """The captions behind the course's parts, and the sources of their pages; the students' edition lacks some."""

@@ -26,6 +26,7 @@ from tests.course.browser.lab_in_browser import CHROMEDRIVER, CHROMIUM, chromium
 SOME = ("notebooks/00_start_here.ipynb", "notebooks/02c_step_sizes.ipynb", contents.CORE[2], "minidl/for_engineers.md")
 """Pictures; formulas; code; tables. The start page and one of the API reference come with them."""
 
+TELEPHONE = {"width": 360, "height": 800, "deviceScaleFactor": 1, "mobile": True}
 OUTSIDE = ["http://*", "https://*", "ws://*", "wss://*"]
 READABLE = {"normal": 4.5, "large": 3.0}
 """Contrasts of text and its background: WCAG 2.2, criterion 1.4.3."""
@@ -38,7 +39,8 @@ const behind = e => { for (; e; e = e.parentElement) {
     const c = numbers(getComputedStyle(e).backgroundColor); if (c.length < 4 || c[3] > 0.99) return c;
 } return [255, 255, 255]; };
 const found = [], readable = arguments[0];
-if (document.documentElement.scrollWidth > innerWidth) found.push("wide: " + document.documentElement.scrollWidth);
+if (document.documentElement.scrollWidth > WIDTH) found.push("wide: " + document.documentElement.scrollWidth);
+for (const {name} of performance.getEntriesByType("resource")) if (!name.startsWith("file:")) found.push(name);
 for (const image of document.images) {
     if (!image.alt) found.push("no alt: " + image.src);
     if (image.complete && !image.naturalWidth) found.push("not there: " + image.src);
@@ -54,7 +56,7 @@ for (let node; node = walker.nextNode();) {
         found.push("contrast " + contrast.toFixed(2) + ": " + node.textContent.trim().slice(0, 40));
 }
 return found;
-"""
+""".replace("WIDTH", str(TELEPHONE["width"]))
 
 
 class Page(HTMLParser):
@@ -92,9 +94,8 @@ def faults(folder: Path, home: Path) -> dict[str, list[str]]:
     found = {}
     with chromium(home) as driver:
         driver.execute_cdp_cmd("Network.enable", {})
-        driver.execute_cdp_cmd("Network.setBlockedURLs", {"urls": OUTSIDE})  # one that is tried is an error in the log
-        size = {"width": 360, "height": 800, "deviceScaleFactor": 1, "mobile": True}
-        driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+        driver.execute_cdp_cmd("Network.setBlockedURLs", {"urls": OUTSIDE})  # the page's list of requests has them all
+        driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", TELEPHONE)
         for path in sorted(folder.rglob("*.html")):
             for colours in ("light", "dark"):
                 features = [{"name": "prefers-color-scheme", "value": colours}]
@@ -157,8 +158,7 @@ def test_the_search_works_from_a_file_and_the_contents_by_keyboard(some_pages: P
         driver.find_element(By.CSS_SELECTOR, "input.sidebar-search").send_keys("spectral radius", Keys.ENTER)
         wait_for(lambda: driver.find_elements(By.PARTIAL_LINK_TEXT, "02c. How far"))
         assert driver.get_log("browser") == []
-        size = {"width": 360, "height": 800, "deviceScaleFactor": 1, "mobile": True}
-        driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+        driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", TELEPHONE)
         driver.get((some_pages / "index.html").as_uri())
         menu = driver.find_element(By.CSS_SELECTOR, ".sidebar-drawer a")
         assert not menu.is_displayed()
