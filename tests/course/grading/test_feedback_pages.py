@@ -109,6 +109,12 @@ def test_a_formula_becomes_mathml_and_dollar_signs_in_code_stay():
     assert '<math display="block"><mrow><mi>a</mi></mrow></math>' in html
 
 
+def test_functions_and_bars_are_spaced_as_in_latex_and_aligned_lines_stay_lines():
+    assert '<mo lspace="0.167em" rspace="0.167em">sin</mo>' in as_mathml(r"2 \sin x")
+    assert as_mathml("a + |b|").count('lspace="0" rspace="0">|</mo>') == 2
+    assert as_mathml(r"\begin{aligned} a &= b \\ c &= d \end{aligned}").count("<mtr>") == 2
+
+
 ACTING = (
     r"\text{<script>steal()</script>}", r"\href{javascript:steal()}{x}", r"\style{background:url(//e.org)}{x}",
     "x^", "{" * 1000, "a" * 10**5, r"\text{\" onclick=steal() x=\"}", "<img src=//e.org>", "\x00\ud800",
