@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, partial
 
 from course.checks.large_minibatches import (
     best_times,
@@ -160,10 +160,7 @@ def noise_of_ranks(
 ) -> None:
     """The mean gradient and the two estimates; half is for one all-reduce of n + 1 numbers, and the same bits."""
 
-    @cache
-    def step(case: rank_noise.Case) -> rank_noise.Step:
-        return rank_noise.step(answer, case, seed)
-
+    step = cache(partial(rank_noise.step, answer, seed=seed))
     steps = [tuple(case) for case in cases]
 
     @cache

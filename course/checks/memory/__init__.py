@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, partial
 
 from course.checks.memory import kept_inputs, node_bytes, sharded_steps, unit_schedules
 from course.checks.memory.library_versions import BUILDS
@@ -146,10 +146,7 @@ def recomputed_gradients(
 ) -> None:  # fmt: skip
     """The gradients of a chain that keeps everything; two thirds are for memory, and for what is computed again."""
 
-    @cache
-    def run(case: kept_inputs.Run) -> kept_inputs.Recomputed:
-        return kept_inputs.Recomputed(answer, case, seed)
-
+    run = cache(partial(kept_inputs.Recomputed, answer, seed=seed))
     cases = [(case[0], tuple(case[1])) for case in runs]
     with part(1, "loss and gradients are those without checkpoints, to the bit"):
         for case in cases:

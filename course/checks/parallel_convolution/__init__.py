@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from functools import cache, partial
-from typing import Any
 
 from course.checks.parallel_convolution import channel_sums, cut_bytes, halo_patches, slab_gradients
 from course.checks.parallel_convolution.library_versions import BUILDS
-from course.checks.tensor_parallelism import divided_runs
-from course.checks.tensor_parallelism.divided_runs import Divided
+from course.checks.tensor_parallelism.divided_runs import compare_runs, returned
 from course.judging import Answer, ChapterChecks, Part
 
 chapter = ChapterChecks("12_parallel_convolution", BUILDS)
@@ -127,13 +125,13 @@ def halo_exchange(
 
     exchange = cache(partial(halo_patches.Exchange, answer, seed=seed))
     with part(1.5, "slabs: the rows that the convolution needs"):
-        compare(exchange, slabs, halo_patches.compare_patches)
+        compare_runs(exchange, slabs, halo_patches.compare_patches)
     with part(1.5, "a grid: rows, columns and corners"):
-        compare(exchange, grids, halo_patches.compare_patches)
+        compare_runs(exchange, grids, halo_patches.compare_patches)
     with part(2, "the patch by one message to each neighbour, with what it needs"):
-        compare(exchange, (*slabs, *grids), halo_patches.compare_messages, halo_patches.compare_patches)
+        compare_runs(exchange, (*slabs, *grids), halo_patches.compare_messages, halo_patches.compare_patches)
     with part(1, "long messages and more ranks: no deadlock, and no waiting in a line"):
-        compare(exchange, long, halo_patches.compare_patches, halo_patches.compare_time)
+        compare_runs(exchange, long, halo_patches.compare_patches, halo_patches.compare_time)
 
 
 @chapter.exercise(
@@ -171,13 +169,13 @@ def weight_gradient(
 
     run = cache(partial(slab_gradients.slabs, answer, seed=seed))
     with part(1.5, "the gradients of the weights and of the bias, whole on each rank"):
-        compare(run, cases, returned("gw", "gb"))
+        compare_runs(run, cases, returned("gw", "gb"))
     with part(1.5, "the gradient of this rank's rows, with that of the neighbours' halos"):
-        compare(run, cases, returned("gx"))
+        compare_runs(run, cases, returned("gx"))
     with part(1, "one or two all-reduces of F C K K + F words"):
-        compare(run, cases, slab_gradients.compare_sums)
+        compare_runs(run, cases, slab_gradients.compare_sums)
     with part(1, "gx by one message to each neighbour, with the gradients of its pixels"):
-        compare(run, cases, slab_gradients.compare_returned, returned("gx"))
+        compare_runs(run, cases, slab_gradients.compare_returned, returned("gx"))
 
 
 @chapter.exercise(
@@ -209,20 +207,8 @@ def stationary_x(
 
     run = cache(partial(channel_sums.channels, answer, seed=seed))
     with part(1, "this rank's channels of y, with the bias once"):
-        compare(run, cases, returned("y"))
+        compare_runs(run, cases, returned("y"))
     with part(1, "y by one reduce-scatter, and nothing else"):
-        compare(run, cases, channel_sums.compare_collectives, returned("y"))
+        compare_runs(run, cases, channel_sums.compare_collectives, returned("y"))
     with part(1, "the words of one reduce-scatter of y"):
-        compare(run, cases, channel_sums.compare_words)
-
-
-def compare(run: Callable[[Any], Any], cases: Iterable[Sequence[int]], *comparisons: Callable[[Any], None]) -> None:
-    """Make each comparison with the run of each case."""
-    for case in cases:
-        for comparison in comparisons:
-            comparison(run(tuple(case)))
-
-
-def returned(*names: str) -> Callable[[Divided], None]:
-    """The comparison of the results with these names."""
-    return partial(divided_runs.compare, names=names)
+        compare_runs(run, cases, channel_sums.compare_words)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, partial
 
 from course.checks.pipelines import (
     bubble_numbers,
@@ -105,10 +105,7 @@ def run_stage(
 ) -> None:  # fmt: skip
     """The weights of one node; 3.5 of 5 points are for when messages are sent, for large ones, and for memory."""
 
-    @cache
-    def run(case: stage_runs.Case) -> stage_runs.StageRun:
-        return stage_runs.run(answer, case, seed)
-
+    run = cache(partial(stage_runs.run, answer, seed=seed))
     cases = [(case[0], case[1], case[2]) for case in steps]
     with part(1.5, "the weights after the update are those of one node"):
         for case in cases:

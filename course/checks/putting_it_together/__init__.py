@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, partial
 
 from course.checks.putting_it_together import expert_ranks, hidden_plans, step_seconds, token_slots
 from course.checks.putting_it_together.library_versions import BUILDS
-from course.checks.tensor_parallelism import divided_runs
+from course.checks.tensor_parallelism.divided_runs import compare_runs, returned
 from course.judging import Answer, ChapterChecks, Part
 
 chapter = ChapterChecks("14_putting_it_together", BUILDS)
@@ -103,23 +103,17 @@ def moe_step(
 ) -> None:
     """The results of one node; a third is for four all-to-alls with the slots of the others' experts."""
 
-    @cache
-    def run(case: expert_ranks.Case) -> divided_runs.Divided:
-        return expert_ranks.divided(answer, case, seed)
-
+    run = cache(partial(expert_ranks.divided, answer, seed=seed))
     with part(1.5, "y on each rank is that of one node"):
-        for case in cases:
-            divided_runs.compare(run(tuple(case)), ("y",))
+        compare_runs(run, cases, returned("y"))
     with part(1.5, "the gradients of x and of the gates"):
-        for case in cases:
-            divided_runs.compare(run(tuple(case)), ("gx", "ggates"))
+        compare_runs(run, cases, returned("gx", "ggates"))
     with part(1, "the gradients of this rank's experts"):
-        for case in cases:
-            divided_runs.compare(run(tuple(case)), ("gw",))
+        compare_runs(run, cases, returned("gw"))
     with part(2, "four all-to-alls, each with the slots of the other ranks' experts"):
         for case in cases:
             expert_ranks.compare_messages(run(tuple(case)), tuple(case))
-            divided_runs.compare(run(tuple(case)), ("y", "gx", "gw"))
+        compare_runs(run, cases, returned("y", "gx", "gw"))
 
 
 @chapter.exercise(
@@ -165,9 +159,7 @@ def step_time(
 ) -> None:
     """The five terms of the time of a step; one part has links of two kinds."""
 
-    @cache
-    def timed(case: step_seconds.Case) -> step_seconds.Timed:
-        return step_seconds.Timed(answer, case, seed)
+    timed = cache(partial(step_seconds.Timed, answer, seed=seed))
 
     def cases(of: Sequence[step_seconds.Case]) -> list[step_seconds.Timed]:
         return [timed((a, b, c, d, e, f, g, h)) for a, b, c, d, e, f, g, h in of]
