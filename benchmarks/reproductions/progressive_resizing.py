@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from statistics import mean
+from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -118,7 +119,7 @@ def picture(runs: dict[str, list[tuple[list[float], list[float]]]]) -> Figure:
     for tone, (way, each) in enumerate(runs.items()):
         for number, (operations, errors) in enumerate(each):
             label = way if number == 0 else ""
-            look = {"color": style.SERIES[tone], "linestyle": style.DASHES[tone], "linewidth": 1}
+            look: dict[str, Any] = {"color": style.SERIES[tone], "linestyle": style.DASHES[tone], "linewidth": 1}
             axes.plot(np.array(operations) / 1e9, errors, label=label, **look)
     axes.set(ylim=(0, 100), xlabel="operations / 10^9, counted", ylabel="test error at 28 x 28, %")
     axes.grid(color="0.92", linewidth=0.6)
