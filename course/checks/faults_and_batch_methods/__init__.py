@@ -121,14 +121,11 @@ def best_interval(
     part: Part,
     *,
     fast: Sequence[save_intervals.Case] = (
-        (16_384, 0.003, 0.02),
-        (16_384, 0.0004, 0.3),
-        (1, 0.00005, 0.001),
-        (700, 0.0012, 0.0),
+        (16_384, 0.003, 0.02), (16_384, 0.0004, 0.3), (1, 0.00005, 0.001), (700, 0.0012, 0.0),
     ),
     slow: Sequence[save_intervals.Case] = ((1000, 0.15, 0.1), (37, 0.45, 0.7), (4096, 1.1, 0.3), (5, 2.3, 1.6)),
     seed: int = 0,
-) -> None:
+) -> None:  # fmt: skip
     """An interval within 0.2 % of the best one, also where Young's is not, and its goodput."""
 
     asked = cache(partial(save_intervals.Asked, answer, seed=seed))

@@ -46,18 +46,14 @@ def scheduled_rate(
         (0.2, 16, 40, 400, 0, ()),
     ),
     warmed: Sequence[rate_schedules.Case] = (
-        (0.05, 16, 144, 1440, 3, ()),
-        (0.1, 32, 128, 512, 1, ()),
-        (0.2, 20, 50, 300, 2, ()),
+        (0.05, 16, 144, 1440, 3, ()), (0.1, 32, 128, 512, 1, ()), (0.2, 20, 50, 300, 2, ()),
         (0.1, 32, 64, 1_200_000, 5, ()),
     ),
     dropped: Sequence[rate_schedules.Case] = (
-        (0.1, 32, 160, 1000, 2, (4, 6)),
-        (0.3, 16, 48, 500, 0, (2, 3)),
-        (0.05, 32, 256, 2000, 1, (2, 5, 9)),
+        (0.1, 32, 160, 1000, 2, (4, 6)), (0.3, 16, 48, 500, 0, (2, 3)), (0.05, 32, 256, 2000, 1, (2, 5, 9)),
         (2e-4, 8, 24, 20, 0, (1, 3, 4, 8, 90)),
     ),
-) -> None:
+) -> None:  # fmt: skip
     """k times the rate; two thirds are for the steps where the warm-up and the drops begin and end."""
     with part(1, "k times the rate without warm-up"):
         for schedule in rate_schedules.schedules(plain):

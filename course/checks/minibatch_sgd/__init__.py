@@ -113,17 +113,10 @@ def gradient_variance(
     part: Part,
     *,
     sizes: Sequence[tuple[int, int, int]] = (
-        (4, 2, 1),
-        (5, 3, 2),
-        (6, 1, 6),
-        (1, 3, 1),
-        (2, 3, 1),
-        (3, 2, 5),
-        (6000, 20, 64),
-        (4, 1100, 2),
+        (4, 2, 1), (5, 3, 2), (6, 1, 6), (1, 3, 1), (2, 3, 1), (3, 2, 5), (6000, 20, 64), (4, 1100, 2),
     ),
     seed: int = 0,
-) -> None:
+) -> None:  # fmt: skip
     """tr(Sigma)/B drawn with replacement; (n - B)/(n - 1) times that without; to all digits, for any mean."""
     rng = np.random.default_rng(seed)
     cases = [(np.round(rng.normal(1.0, 2.0, (n, d)), 2), batch_size) for n, d, batch_size in sizes]

@@ -90,17 +90,11 @@ def moe_step(
     part: Part,
     *,
     cases: Sequence[expert_ranks.Case] = (
-        (2, 1, 3, 4, 1, 5),
-        (3, 2, 2, 3, 1, 9),
-        (4, 1, 4, 5, 2, 7),
-        (3, 3, 3, 4, 2, 2),
-        (1, 4, 2, 3, 2, 6),
-        (5, 2, 3, 2, 3, 8),
-        (2, 1, 1, 1, 1, 2),
-        (2, 1, 30, 33, 1, 43),
+        (2, 1, 3, 4, 1, 5), (3, 2, 2, 3, 1, 9), (4, 1, 4, 5, 2, 7), (3, 3, 3, 4, 2, 2), (1, 4, 2, 3, 2, 6),
+        (5, 2, 3, 2, 3, 8), (2, 1, 1, 1, 1, 2), (2, 1, 30, 33, 1, 43),
     ),
     seed: int = 0,
-) -> None:
+) -> None:  # fmt: skip
     """The results of one node; a third is for four all-to-alls with the slots of the others' experts."""
 
     run = cache(partial(expert_ranks.divided, answer, seed=seed))
@@ -134,13 +128,8 @@ def step_time(
     part: Part,
     *,
     pure: Sequence[step_seconds.Case] = (
-        (1, 1, 1, 3, 5, 7, 5, 8),
-        (6, 1, 1, 2, 3, 5, 3, 6),
-        (1, 5, 1, 3, 7, 3, 2, 5),
-        (1, 1, 7, 2, 3, 6, 1, 7),
-        (3, 1, 1, 5, 1, 2, 4, 1),
-        (1, 3, 1, 1, 1, 2, 5, 1),
-        (1, 1, 6, 3, 2, 3, 2, 1),
+        (1, 1, 1, 3, 5, 7, 5, 8), (6, 1, 1, 2, 3, 5, 3, 6), (1, 5, 1, 3, 7, 3, 2, 5), (1, 1, 7, 2, 3, 6, 1, 7),
+        (3, 1, 1, 5, 1, 2, 4, 1), (1, 3, 1, 1, 1, 2, 5, 1), (1, 1, 6, 3, 2, 3, 2, 1),
     ),
     mixed: Sequence[step_seconds.Case] = (
         (3, 4, 2, 3, 5, 3, 5, 24),
@@ -148,15 +137,11 @@ def step_time(
         (5, 2, 3, 7, 1, 6, 2, 30),
     ),
     links: Sequence[step_seconds.Case] = (
-        (4, 2, 3, 2, 5, 3, 2, 6),
-        (3, 5, 2, 3, 4, 2, 3, 2),
-        (2, 3, 3, 1, 6, 4, 2, 8),
-        (2, 2, 4, 3, 3, 2, 3, 16),
-        (7, 1, 2, 3, 2, 3, 4, 14),
-        (3, 4, 1, 2, 3, 2, 5, 6),
+        (4, 2, 3, 2, 5, 3, 2, 6), (3, 5, 2, 3, 4, 2, 3, 2), (2, 3, 3, 1, 6, 4, 2, 8), (2, 2, 4, 3, 3, 2, 3, 16),
+        (7, 1, 2, 3, 2, 3, 4, 14), (3, 4, 1, 2, 3, 2, 5, 6),
     ),
     seed: int = 0,
-) -> None:
+) -> None:  # fmt: skip
     """The five terms of the time of a step; one part has links of two kinds."""
 
     timed = cache(partial(step_seconds.Timed, answer, seed=seed))

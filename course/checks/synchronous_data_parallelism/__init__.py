@@ -198,21 +198,16 @@ def efficiency(
         (32, 8, 0.4e9, 5e12, 2e6, 2e-5, 0.1e-9),
     ),
     overlapped: Sequence[OverlappedCluster] = (
-        (8, 32, 6e9, 10e12, 100e6, 5e-5, 0.1e-9, 5),
-        (2, 64, 4e9, 6e12, 40e6, 5e-5, 0.8e-9, 4),
-        (20, 8, 1.2e9, 5e12, 2e6, 1e-5, 0.1e-9, 3),
-        (4, 16, 3e9, 8e12, 100e6, 5e-6, 0.04e-9, 2),
-        (6, 32, 6e9, 10e12, 48e6, 5e-6, 0.11e-9, 5),
-        (4, 24, 5e9, 8e12, 100e6, 1e-5, 0.067e-9, 8),
+        (8, 32, 6e9, 10e12, 100e6, 5e-5, 0.1e-9, 5), (2, 64, 4e9, 6e12, 40e6, 5e-5, 0.8e-9, 4),
+        (20, 8, 1.2e9, 5e12, 2e6, 1e-5, 0.1e-9, 3), (4, 16, 3e9, 8e12, 100e6, 5e-6, 0.04e-9, 2),
+        (6, 32, 6e9, 10e12, 48e6, 5e-6, 0.11e-9, 5), (4, 24, 5e9, 8e12, 100e6, 1e-5, 0.067e-9, 8),
         (3, 16, 3e9, 8e12, 20e6, 5e-6, 0.041e-9, 2),
     ),
     strong: Sequence[OverlappedCluster] = (
-        (3, 90, 6e9, 10e12, 180e6, 5e-5, 0.3e-9, 3),
-        (4, 64, 6e9, 8e12, 45e6, 5e-6, 0.2e-9, 6),
-        (12, 30, 60e9, 8e12, 8e6, 5e-6, 0.1e-9, 4),
-        (32, 64, 5e9, 5e12, 1e6, 5e-5, 0.1e-9, 1),
+        (3, 90, 6e9, 10e12, 180e6, 5e-5, 0.3e-9, 3), (4, 64, 6e9, 8e12, 45e6, 5e-6, 0.2e-9, 6),
+        (12, 30, 60e9, 8e12, 8e6, 5e-6, 0.1e-9, 4), (32, 64, 5e9, 5e12, 1e6, 5e-5, 0.1e-9, 1),
     ),
-) -> None:
+) -> None:  # fmt: skip
     """Within 10 % of simulated clusters: weak scaling without and with overlap, strong scaling; 1 on one node."""
     without, hidden, shared = clusters(plain), clusters(overlapped), clusters(strong, strong=True)
     with part(0.5, "one node has an efficiency of 1"):

@@ -171,14 +171,10 @@ def embedding(
     part: Part,
     *,
     cases: Sequence[vocabulary_shards.Lookup] = (
-        (2, 7, 5, 3),
-        (3, 12, 8, 4),
-        (1, 4, 3, 2),
-        (4, 10, 9, 2),
-        (2, 200, 300, 6),
+        (2, 7, 5, 3), (3, 12, 8, 4), (1, 4, 3, 2), (4, 10, 9, 2), (2, 200, 300, 6),
     ),
     seed: int = 0,
-) -> None:
+) -> None:  # fmt: skip
     """The rows of one node; half of it is for tokens that are elsewhere, or several times, and for the all-reduce."""
 
     run = cache(partial(vocabulary_shards.lookup, answer, seed=seed))
