@@ -13,10 +13,10 @@ from course.checks.averaging import (
     majority_rounds,
     stability,
 )
-from course.checks.averaging.library_versions import BUILDS
+from course.checks.library_versions import BUILDS
 from course.judging import Answer, ChapterChecks, Part
 
-chapter = ChapterChecks("07_averaging", BUILDS)
+chapter = ChapterChecks("07_averaging", BUILDS["07_averaging"])
 hint = chapter.hint
 __all__ = [
     "chapter", "consensus_factor", "elastic", "elastic_limit", "gossip", "hint", "local_sgd", "majority",

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from functools import cache, partial
 
 from course.checks.faults_and_batch_methods import killed_runs, portion_orders, save_intervals, sharded_vectors
-from course.checks.faults_and_batch_methods.library_versions import BUILDS
+from course.checks.library_versions import BUILDS
 from course.judging import Answer, ChapterChecks, Part
 
-chapter = ChapterChecks("15_faults_and_batch_methods", BUILDS)
+chapter = ChapterChecks("15_faults_and_batch_methods", BUILDS["15_faults_and_batch_methods"])
 hint = chapter.hint
 __all__ = ["best_interval", "chapter", "hint", "lbfgs_direction", "run_portions", "train_with_checkpoints"]
 

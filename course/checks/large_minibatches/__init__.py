@@ -15,10 +15,10 @@ from course.checks.large_minibatches import (
     rate_schedules,
 )
 from course.checks.large_minibatches.lars_rules import Settings
-from course.checks.large_minibatches.library_versions import BUILDS
+from course.checks.library_versions import BUILDS
 from course.judging import Answer, ChapterChecks, Part
 
-chapter = ChapterChecks("08_large_minibatches", BUILDS)
+chapter = ChapterChecks("08_large_minibatches", BUILDS["08_large_minibatches"])
 hint = chapter.hint
 __all__ = [
     "best_batch", "best_measured_batch", "chapter", "corrected_run", "gradient_noise_scale", "hint", "lars_step",

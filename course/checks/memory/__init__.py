@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache, partial
 
+from course.checks.library_versions import BUILDS
 from course.checks.memory import kept_inputs, node_bytes, sharded_steps, unit_schedules
-from course.checks.memory.library_versions import BUILDS
 from course.judging import Answer, ChapterChecks, Part
 
-chapter = ChapterChecks("13_memory", BUILDS)
+chapter = ChapterChecks("13_memory", BUILDS["13_memory"])
 hint = chapter.hint
 __all__ = [
     "chapter", "checkpoints", "fetch_schedule", "hint", "memory_and_traffic", "recomputed_gradients", "shard_optimizer",

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from course.checks.library_versions import BUILDS
 from course.checks.minibatch_sgd import noisy_digits
 from course.checks.minibatch_sgd.adam_moves import CORRECTED, adam_cases, adam_moves, mean_mistakes
 from course.checks.minibatch_sgd.epoch_batches import batches_of, compare_samples, compare_sizes
 from course.checks.minibatch_sgd.gradient_noise import SMALL, compare_large_mean, compare_variance
-from course.checks.minibatch_sgd.library_versions import BUILDS
 from course.checks.minibatch_sgd.momentum_forms import (
     IS_A_SUM,
     as_arguments,
@@ -49,7 +49,7 @@ __all__ = [
     "train",
 ]
 
-chapter = ChapterChecks("02_minibatch_sgd", BUILDS)
+chapter = ChapterChecks("02_minibatch_sgd", BUILDS["02_minibatch_sgd"])
 hint = chapter.hint
 
 Array = NDArray[Any]

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache, partial
 
+from course.checks.library_versions import BUILDS
 from course.checks.parallel_convolution import channel_sums, cut_bytes, halo_patches, slab_gradients
-from course.checks.parallel_convolution.library_versions import BUILDS
 from course.checks.tensor_parallelism.divided_runs import compare_runs, returned
 from course.judging import Answer, ChapterChecks, Part
 
-chapter = ChapterChecks("12_parallel_convolution", BUILDS)
+chapter = ChapterChecks("12_parallel_convolution", BUILDS["12_parallel_convolution"])
 hint = chapter.hint
 __all__ = ["bytes_of_a_cut", "chapter", "halo_exchange", "hint", "stationary_x", "weight_gradient"]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache, partial
 
+from course.checks.library_versions import BUILDS
 from course.checks.pipelines import (
     bubble_numbers,
     layer_cuts,
@@ -13,10 +14,9 @@ from course.checks.pipelines import (
     version_counts,
     waiting_stages,
 )
-from course.checks.pipelines.library_versions import BUILDS
 from course.judging import Answer, ChapterChecks, Part
 
-chapter = ChapterChecks("11_pipelines", BUILDS)
+chapter = ChapterChecks("11_pipelines", BUILDS["11_pipelines"])
 hint = chapter.hint
 __all__ = [
     "bubble", "chapter", "cut", "deadlock", "gpipe", "hint", "one_f_one_b", "run_stage", "weights_to_stash",

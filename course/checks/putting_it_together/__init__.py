@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache, partial
 
+from course.checks.library_versions import BUILDS
 from course.checks.putting_it_together import expert_ranks, hidden_plans, step_seconds, token_slots
-from course.checks.putting_it_together.library_versions import BUILDS
 from course.checks.tensor_parallelism.divided_runs import compare_runs, returned
 from course.judging import Answer, ChapterChecks, Part
 
-chapter = ChapterChecks("14_putting_it_together", BUILDS)
+chapter = ChapterChecks("14_putting_it_together", BUILDS["14_putting_it_together"])
 hint = chapter.hint
 __all__ = ["best_plan", "chapter", "hint", "moe_step", "route", "step_time"]
 

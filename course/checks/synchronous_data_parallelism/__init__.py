@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 
+from course.checks.library_versions import BUILDS
 from course.checks.synchronous_data_parallelism import (
     gradient_buckets,
     last_of_p,
@@ -13,7 +14,6 @@ from course.checks.synchronous_data_parallelism import (
     simulated_clusters,
 )
 from course.checks.synchronous_data_parallelism.gradient_buckets import Backward, Model, passes, timed_passes
-from course.checks.synchronous_data_parallelism.library_versions import BUILDS
 from course.checks.synchronous_data_parallelism.overlap_timeline import timeline
 from course.checks.synchronous_data_parallelism.serial_steps import Step, cases_in, run_step
 from course.checks.synchronous_data_parallelism.sharded_minibatches import EPOCHS, Epoch
@@ -21,7 +21,7 @@ from course.checks.synchronous_data_parallelism.simulated_clusters import cluste
 from course.judging import Answer, ChapterChecks, Part
 from course.judging.ranks.rank_run import RankRun
 
-chapter = ChapterChecks("05_synchronous_data_parallelism", BUILDS)
+chapter = ChapterChecks("05_synchronous_data_parallelism", BUILDS["05_synchronous_data_parallelism"])
 hint = chapter.hint
 __all__ = [
     "barrier_time", "bucketed_all_reduce", "chapter", "data_parallel_step", "efficiency", "hint", "sharded_sampler",

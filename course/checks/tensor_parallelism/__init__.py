@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache, partial
 
+from course.checks.library_versions import BUILDS
 from course.checks.tensor_parallelism import (
     attention_heads,
     grid_products,
@@ -15,10 +16,9 @@ from course.checks.tensor_parallelism import (
 )
 from course.checks.tensor_parallelism.counted_all_reduces import compare_all_reduces
 from course.checks.tensor_parallelism.divided_runs import compare_runs, returned
-from course.checks.tensor_parallelism.library_versions import BUILDS
 from course.judging import Answer, ChapterChecks, Part
 
-chapter = ChapterChecks("10_tensor_parallelism", BUILDS)
+chapter = ChapterChecks("10_tensor_parallelism", BUILDS["10_tensor_parallelism"])
 hint = chapter.hint
 __all__ = [
     "attention", "best_grid", "chapter", "column_linear", "cross_entropy", "embedding", "hint", "mesh_groups", "mlp",
