@@ -108,7 +108,7 @@ CAUSES: dict[str, tuple[type[Exception], ...]] = {
 
 
 def check_blame(error: cluster.ClusterError, trace: Any) -> None:
-    """The error has the kind of a fault that took effect, and names its rank."""
+    """Check that the error has the kind of a fault that took effect, and names its rank."""
     said = f"{type(error).__name__} of rank {error.rank}: {error}"
     backwards = [event for event in trace.events if event.end < event.start]
     hold(not backwards, "no event ends before it begins", backwards)
@@ -123,7 +123,7 @@ def check_blame(error: cluster.ClusterError, trace: Any) -> None:
 
 
 def same_again(run: Any, outcome: Outcome) -> None:
-    """A second run, played as `again` says, has the same bits, times, messages and errors."""
+    """Check that a second run, played as `again` says, has the same bits, times, messages and errors."""
     engine = replace(run.options["on"], batched=run.again != "by message")
     with mock.patch.object(meeting, "LEAST", 2 if run.again == "at once" else meeting.LEAST):
         again = played(run, on=engine)
@@ -139,7 +139,7 @@ def observed(outcome: Outcome) -> tuple[object, ...]:
 
 
 def numbers_add_up(run: Any, report: parallel.Report) -> None:
-    """Weights are finite, counts are those of the job, and each message was received or dropped."""
+    """Check that weights are finite, counts are those of the job, and no message is missing that was not dropped."""
     rows: list[dict[str, Any]] = [dict(row) for row in report.history]
     strategy = report.strategy
     for name, parameter in report.model().named_parameters():
@@ -166,7 +166,7 @@ LARGEST_LOSS = 5.0
 
 
 def same_numbers(invariant: str, run: Any, one: Outcome, other: Outcome) -> None:
-    """Two reports have the same weights, losses, learning rates and counts, within rounding."""
+    """Check that two reports have the same weights, losses, learning rates and counts, within rounding."""
     if not isinstance(one, parallel.Report) or not isinstance(other, parallel.Report):
         raise BrokenError(invariant, f"{one!r}\n{other!r}")
     if not max(row["loss"] for row in other.history) < LARGEST_LOSS:
@@ -214,7 +214,7 @@ def depends_on_nodes(run: Any) -> bool:
 
 
 def goes_on(run: Any, report: parallel.Report, folder: Path) -> None:
-    """A run that was resumed, or lost nodes, ends as one that never stopped."""
+    """Check that a run that was resumed, or lost nodes, ends as one that never stopped."""
     strategy, on = report.strategy, run.resume_on
     if report.restarts and strategy.resumes_from == "checkpoint" and "corrupt" not in str(report.trace.faults):
         name = "with new nodes in the places of the dead, a run has the bits of one in which none died"
