@@ -18,8 +18,7 @@ def run(arguments: list[str], root: Path = ROOT) -> int:
     """Write the pages, or list the lectures without a name: exit code 2 for a wrong name or a missing notebook."""
     parser = argparse.ArgumentParser(
         prog="python3 -m course slides",
-        description="Make slides from a lecture's notebook: one file in slides/ that needs no network. Open it in a browser "
-        "and press ? for the keys; printed, it is a PDF with a page for each slide.",
+        description="Make slides of a lecture: one file in slides/, to open in a browser; ? shows the keys.",
     )
     parser.add_argument("names", nargs="*", help="lectures, by the beginnings of their names: 11a; 11 for 11a and 11b")
     names = parser.parse_args(arguments).names

@@ -14,12 +14,8 @@ from course.chapters import chapter_called
 from course.grading.feedback.markdown import as_html
 from course.notebooks.node import Node
 
-LONGEST_CODE = 15
-"""Lines of a cell that is shown, together with what it prints."""
-
-FEWEST_WORDS = 7
-"""Of a sentence that stands above a picture; a shorter one ("a row for each machine.") is passed over."""
-
+LONGEST_CODE = 15  # lines of a cell that is shown, together with what it prints
+FEWEST_WORDS = 7  # of a sentence that stands above a picture; a shorter one ("a row for each machine.") is passed over
 CODE = HtmlFormatter(nowrap=True)
 IN_WORDS, PREDICT, NO_GUESS = "*In words: ", "**Predict.** ", "(no guess)"
 BLOCK = re.compile(r"```[\s\S]*?```|\$\$[\s\S]*?\$\$\S?|^#.*|(?:^(?!#|\$\$|```).+\n?)+", re.M)
@@ -48,11 +44,10 @@ def deck(notebook: Node, name: str) -> list[Slide]:
     """The slides of the lecture called `name`; the first one has its title and its question."""
     made = Deck(name)
     for cell in notebook.cells:
-        if cell.cell_type == "markdown":
-            for block in BLOCK.findall(cell.source):
-                made.add_text(block.strip())
-        else:
+        if cell.cell_type == "code":
             made.add_code(cell)
+        for block in BLOCK.findall(cell.source) if cell.cell_type == "markdown" else ():
+            made.add_text(block.strip())
     made.end_section()
     return made.slides
 
@@ -93,17 +88,15 @@ class Deck:
         elif block.startswith("|"):
             self.add("table", as_html(f"{block}\n"))
         elif block.startswith("$$"):
-            last = self.slides[-1]
-            is_next = last.kind == "formula" and last.heading == self.heading
-            (last if is_next else self.add("formula")).body += as_html(block)
+            is_next = (self.slides[-1].kind, self.slides[-1].heading) == ("formula", self.heading)
+            (self.slides[-1] if is_next else self.add("formula")).body += as_html(block)
         elif re.match(r"(?:[-*]|\d+\.) ", block):
-            if self.prose and (bold := re.fullmatch(r"\*\*([^*]+)\*\*", self.prose[-1])):
-                self.heading = bold[1]
-                self.prose.pop()
+            if self.prose and re.fullmatch(r"\*\*[^*]+\*\*", self.prose[-1]):
+                self.heading = self.prose.pop().strip("*")
             self.add("list", as_html(block))
         else:
             title = self.slides[0]
-            if len(self.slides) == 1 and not title.line and not block.startswith("*Read"):
+            if not (self.slides[1:] or title.line or block.startswith("*Read")):
                 title.line = next((one for one in sentences(block) if "?" in title.heading + one), "")
             self.prose.append(block)
 
@@ -115,7 +108,7 @@ class Deck:
         is_idea = printed or re.search(r"^\s*(def|class) ", cell.source, re.M)
         is_short = len(f"{cell.source}\n{printed}".splitlines()) <= LONGEST_CODE
         if is_idea and is_short and not is_hidden and not self.has_code:
-            self.has_code = True
+            self.has_code = True  # one of each section
             source = re.sub(r"  # (fmt|noqa).*|\n(?=\n\n)", "", cell.source)
             code = f'<pre class="code">{highlight(source, PythonLexer(), CODE)}</pre>'
             self.add("code", code + (f"<pre>{html.escape(without_guess(printed))}</pre>" if printed else ""))
@@ -126,9 +119,8 @@ class Deck:
             if asked and not asked.answer and kind in ("words", "text", "printed") and NO_GUESS in told:
                 asked.answer = answer(told, asked)
             if kind == "question":
-                self.questions[cell.source.partition(" = ")[0]] = slide = self.add(kind, f"<p>{inline(text)}</p>")
+                self.questions[cell.source.partition(" = ")[0]] = slide = self.add(kind, as_html(text).replace("ul>", "ol>"))
                 slide.line = ""
-                slide.body = re.sub(r"</p>\n<ul>(.*)</ul></p>", r"</p><ol>\1</ol>", slide.body, flags=re.S)
             elif kind == "picture":
                 self.add(kind, f'<img alt="" src="data:image/png;base64,{text}">')
             elif kind == "panel" and "minidl-guess" in text:
@@ -153,9 +145,10 @@ def read(output: Node) -> tuple[str, str]:
     data = {mime: "".join(value) for mime, value in output.get("data", {}).items()}
     if "image/png" in data:
         return "picture", "".join(data["image/png"].split())
+    if "text/html" in data:
+        return "panel", data["text/html"]
     if "text/markdown" not in data:
-        is_panel = "text/html" in data
-        return "panel" if is_panel else "printed", data.get("text/html", "".join(output.get("text", "")))
+        return "printed", "".join(output.get("text", ""))
     text = re.sub(r"<[^<>]*>\(no guess\)</\w+>", NO_GUESS, data["text/markdown"])
     if text.startswith(IN_WORDS):
         return "words", text.removeprefix(IN_WORDS).removesuffix("*")

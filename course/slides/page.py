@@ -14,7 +14,7 @@ PAGE = """\
 <html lang="en">
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; {policy}">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
 <title>{title}</title>
 <style>
 {styles}
@@ -36,29 +36,23 @@ p: notes in a second window<br>f: full screen<br>Print: one slide a page; with t
 </html>
 """
 
-POLICY = "script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:; media-src data: blob:"
-"""What the browser allows: the page's own scripts (its panels have some), nothing from elsewhere."""
+POLICY = "default-src 'unsafe-inline'; img-src data: blob:; media-src data: blob:"
+"""What the browser allows: the page's own scripts and styles, also those of panels; nothing is loaded from elsewhere."""
 
 
 def page(slides: Sequence[Slide]) -> str:
     """The page that shows the slides."""
     styles, script = (Path(__file__).with_name(f"slides.{kind}").read_text(encoding="utf-8") for kind in ("css", "js"))
-    return PAGE.format(
-        policy=POLICY,
-        title=html.escape(plain(slides[0].heading)),
-        styles=styles + CODE.get_style_defs("pre.code"),
-        slides="\n".join(section(slide, f"slide {n} of {len(slides)}") for n, slide in enumerate(slides, 1)),
-        script=script,
-    )
+    sections = (section(slide, f"slide {number} of {len(slides)}") for number, slide in enumerate(slides, 1))
+    title, styles = html.escape(plain(slides[0].heading)), styles + CODE.get_style_defs("pre.code")
+    return PAGE.format(policy=POLICY, title=title, styles=styles, slides="\n".join(sections), script=script)
 
 
 def section(slide: Slide, label: str) -> str:
     """One slide with its notes."""
     level = "h1" if slide.kind == "title" else "h2"
-    line, told = (
-        f'<p class="{kind}">{inline(text)}</p>\n' if text else ""
-        for kind, text in (("line", slide.line), ("answer", slide.answer))
-    )
+    line = f'<p class="line">{inline(slide.line)}</p>\n' if slide.line else ""
+    told = f'<p class="answer">{inline(slide.answer)}</p>\n' if slide.answer else ""
     return (
         f'<section class="{slide.kind}" role="group" tabindex="-1" aria-label="{label}"><div class="slide">\n'
         f'<{level}>{inline(slide.heading)}</{level}>\n{line}<div class="body">{slide.body}</div>\n{told}</div>\n'

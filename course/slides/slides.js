@@ -34,7 +34,7 @@
   };
   const back = () => show(now - 1, true);
   const on = () => (answer()?.matches(":not(.told)") ? answer().classList.add("told") : show(now + 1, !slides[now + 1]));
-  const toHelp = () => (help.open ? help.close() : help.showModal());
+  const toHelp = () => help.showModal();
   const keys = {
     ArrowRight: on, ArrowDown: on, PageDown: on, " ": on, ArrowLeft: back, ArrowUp: back, PageUp: back,
     Home: () => show(0), End: () => show(slides.length - 1), "?": toHelp, n: () => root.classList.toggle("notes"),
@@ -48,8 +48,8 @@
   };
   const press = (event) => {
     const isOfPanel = event.target.closest?.("input, select, textarea, .body button");
-    const isOfBrowser = event.ctrlKey || event.altKey || event.metaKey || (help.open && event.key !== "?");
-    if (isOfPanel || isOfBrowser || !keys[event.key]) return;
+    if (isOfPanel || event.ctrlKey || event.altKey || event.metaKey || !keys[event.key]) return;
+    if (help.open) help.close();
     event.preventDefault();
     (event.shiftKey && event.key === " " ? back : keys[event.key])();
   };
@@ -63,7 +63,7 @@
     if (Math.abs(x) > Math.max(50, 2 * Math.abs(y))) x < 0 ? on() : back();
   });
   [back, on, toHelp].forEach((act, place) => (buttons[place].onclick = act));
-  help.onclick = toHelp;
+  help.onclick = () => help.close();
   root.classList.add("js", "fitting");
   document.querySelectorAll(".body").forEach(fit);
   root.classList.remove("fitting");
