@@ -1,4 +1,4 @@
-"""From a lecture's notebook to slides: pictures, tables, questions, short code and formulas; the prose becomes notes."""
+"""A lecture's notebook as slides: pictures, tables, questions, short code and formulas; the prose becomes notes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from course.notebooks.node import Node
 LONGEST_CODE = 15  # lines of a cell that is shown, together with what it prints
 FEWEST_WORDS = 7  # of a sentence that stands above a picture; a shorter one ("a row for each machine.") is passed over
 CODE = HtmlFormatter(nowrap=True)
-IN_WORDS, PREDICT, NO_GUESS = "*In words: ", "**Predict.** ", "(no guess)"
+NO_GUESS = "(no guess)"
+KINDS = {"*In words: ": "words", "**Predict.** ": "question", "|": "table"}  # by the beginning of a text
 BLOCK = re.compile(r"```[\s\S]*?```|\$\$[\s\S]*?\$\$\S?|^#.*|(?:^(?!#|\$\$|```).+\n?)+", re.M)
 SENTENCE_END = re.compile(r"(?<!\b[A-Z]\.)(?<!et al\.)(?<=[.!?])(\*{0,2}\)?)\s+(?=[A-Z\"“`$*(])")
 GUESS = [
@@ -25,7 +26,7 @@ GUESS = [
     (r"(?i)[;,]?\s*\byour guess(?:es)?\b[^.|\0]*\0(?:[;,][^.|;\0]*\0)*", ""),
     (r"\([;,]\s*", "("), (r"\s*\(\)", ""), (r"(^|[.!?]\**)\s*\.(?=\s|$)", r"\1"), (r"\s+([.;,:])", r"\1"),
 ]  # fmt: skip
-"""How a text loses a reader's guess (\\0), and then what is left around it: empty parentheses, a stop behind nothing."""
+"""How a text loses a reader's guess (\\0), and what is left around it: empty parentheses, a stop behind nothing."""
 
 
 @dataclass
@@ -101,7 +102,7 @@ class Deck:
             self.prose.append(block)
 
     def add_code(self, cell: Node) -> None:
-        """A code cell and its outputs; itself if it is the first visible short one of its section with a definition or print."""
+        """A code cell's outputs; before them the code, if it is short, visible, its section's first with an idea."""
         shown = [read(output) for output in cell.outputs]
         printed = "".join(text for kind, text in shown if kind == "printed")
         is_hidden = cell.metadata.get("jupyter", {}).get("source_hidden", False) or " = guess(" in cell.source
@@ -119,8 +120,8 @@ class Deck:
             if asked and not asked.answer and kind in ("words", "text", "printed") and NO_GUESS in told:
                 asked.answer = answer(told, asked)
             if kind == "question":
-                self.questions[cell.source.partition(" = ")[0]] = slide = self.add(kind, as_html(text).replace("ul>", "ol>"))
-                slide.line = ""
+                slide = self.add(kind, as_html(text).replace("ul>", "ol>"))
+                slide.line, self.questions[cell.source.partition(" = ")[0]] = "", slide
             elif kind == "picture":
                 self.add(kind, f'<img alt="" src="data:image/png;base64,{text}">')
             elif kind == "panel" and "minidl-guess" in text:
@@ -150,9 +151,8 @@ def read(output: Node) -> tuple[str, str]:
     if "text/markdown" not in data:
         return "printed", "".join(output.get("text", ""))
     text = re.sub(r"<[^<>]*>\(no guess\)</\w+>", NO_GUESS, data["text/markdown"])
-    if text.startswith(IN_WORDS):
-        return "words", text.removeprefix(IN_WORDS).removesuffix("*")
-    return "question" if text.startswith(PREDICT) else "table" if text.startswith("|") else "text", text.removeprefix(PREDICT)
+    kind = next((kind for beginning, kind in KINDS.items() if text.startswith(beginning)), "text")
+    return kind, re.sub(r"^\*In words: (.*)\*$|^\*\*Predict\.\*\* ", r"\1", text, flags=re.S)
 
 
 def sentences(text: str) -> list[str]:
@@ -178,7 +178,7 @@ def without_guess(text: str) -> str:
 
 
 def answer(text: str, question: Slide) -> str:
-    """The sentence with the reader's guess, or the one next to it, if it has bold words, a number, or one of the choices."""
+    """The sentence with the guess, or the one next to it; it must have bold words, a number, or one of the choices."""
     said = [sentence for line in text.split("\n") for sentence in sentences(line) if sentence]
     place = next(place for place, sentence in enumerate(said) if NO_GUESS in sentence)
     after = [sentence for sentence in said[place + 1 : place + 2] if sentence.startswith("**")]

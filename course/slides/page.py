@@ -23,7 +23,7 @@ PAGE = """\
 {slides}
 </main>
 <footer>
-<button aria-label="back">‹</button><output aria-live="polite"></output><button aria-label="on">›</button>
+<button aria-label="back">&lt;</button><output aria-live="polite"></output><button aria-label="on">&gt;</button>
 <button aria-label="keys">?</button>
 </footer>
 <dialog>
@@ -37,7 +37,7 @@ p: notes in a second window<br>f: full screen<br>Print: one slide a page; with t
 """
 
 POLICY = "default-src 'unsafe-inline'; img-src data: blob:; media-src data: blob:"
-"""What the browser allows: the page's own scripts and styles, also those of panels; nothing is loaded from elsewhere."""
+"""What the browser allows: the page's own scripts and styles, those of panels too; nothing is loaded from elsewhere."""
 
 
 def page(slides: Sequence[Slide]) -> str:
