@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import html
+import json
 import re
 from dataclasses import dataclass, field
+from urllib.parse import unquote
 
 from pygments import highlight
 from pygments.formatters import HtmlFormatter
@@ -124,10 +126,11 @@ class Deck:
                 slide.line, self.questions[cell.source.partition(" = ")[0]] = "", slide
             elif kind == "picture":
                 self.add(kind, f'<img alt="" src="data:image/png;base64,{text}">')
-            elif kind == "panel" and "minidl-guess" in text:
+            elif kind == "panel" and (found := re.search(r'data-guess="([^"]*)"', text)):  # controls of a question
+                self.questions[json.loads(html.unescape(found[1]))["key"]] = self.slides[-1]
                 self.slides[-1].body += "".join(re.findall("<ul>.*</ul>", text)).replace("ul>", "ol>")
             elif kind == "panel":  # below the static picture that it replaces
-                (self.slides[-1] if place and shown[place - 1][0] == "picture" else self.add(kind)).body += text
+                (self.slides[-1] if ("picture" in dict(shown[:place])) else self.add(kind)).body += text
             elif kind == "words":
                 words = text[:1].upper() + text[1:]
                 said, slide = sentences(words), self.slides[-1]
@@ -139,6 +142,11 @@ class Deck:
                 self.add(kind, as_html(f"{rows}\n") + f"<small>{inline(note)}</small>")
             else:
                 (self.prose or self.slides[-1].notes).append(f"```\n{text}\n```" if kind == "printed" else text)
+        for found in re.findall(r'data-against="([^"]*)"', "".join(text for _, text in shown)):
+            against = json.loads(unquote(found))
+            value, slide = against["answer"], self.questions.get(against["key"], Slide("", ""))
+            right = value[1] if isinstance(value, list) else f"{value:,.3g} {against['unit']}".strip()
+            slide.answer = slide.answer or right  # no sentence has it
 
 
 def read(output: Node) -> tuple[str, str]:
@@ -150,7 +158,7 @@ def read(output: Node) -> tuple[str, str]:
         return "panel", data["text/html"]
     if "text/markdown" not in data:
         return "printed", "".join(output.get("text", ""))
-    text = re.sub(r"<[^<>]*>\(no guess\)</\w+>", NO_GUESS, data["text/markdown"])
+    text = data["text/markdown"]
     kind = next((kind for beginning, kind in KINDS.items() if text.startswith(beginning)), "text")
     return kind, re.sub(r"^\*In words: (.*)\*$|^\*\*Predict\.\*\* ", r"\1", text, flags=re.S)
 
@@ -171,7 +179,7 @@ def without_guess(text: str) -> str:
     'It takes **5**, not 9.'
     """
     if NO_GUESS in text:
-        text = text.replace(NO_GUESS, "\0")
+        text = re.sub(r"<[^<>]*>\(no guess\)</\w+>|\(no guess\)", "\0", text)
         for pattern, replacement in GUESS:
             text = re.sub(pattern, replacement, text, flags=re.M)
     return text.replace("\0", NO_GUESS)

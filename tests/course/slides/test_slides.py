@@ -6,6 +6,7 @@ import json
 import re
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -82,6 +83,15 @@ def test_a_picture_has_one_sentence_and_a_panel_stands_below_the_picture_that_it
     assert (slide.line, slide.notes[0]) == ('Each row is a "rank", and both of them wait.', "Two ranks:")
     alt = "Two rows. Each row is a &quot;rank&quot;, and both of them wait. So."
     assert slide.body == f'<img alt="{alt}" src="data:image/png;base64,aGk=">{panel}'
+
+
+def test_a_question_with_controls_gets_its_choices_from_them_and_its_answer_from_the_cell_that_has_it() -> None:
+    controls = '<div class="minidl-guess" data-guess="{&quot;key&quot;:&quot;k1&quot;}"><ul><li>3</li></ul></div>'
+    against = quote(json.dumps({"key": "k1", "answer": 3.14159, "unit": "ms"}))
+    told = f'| a |\n| --- |\n| 3 |\n\n*<span data-against="{against}">'
+    question = code('g = guess("How long?")', (MARKDOWN, "**Predict.** How long?"), (HTML, controls))
+    slides = slides_of(question, code("table()", (MARKDOWN, f"{told}(no guess)</span>*")))
+    assert (slides[1].body, slides[1].answer) == ("<p>How long?</p>\n<ol><li>3</li></ol>", "3.14 ms")
 
 
 def test_code_is_shown_if_it_is_short_and_defines_or_prints_something_and_a_script_in_a_text_does_not_run() -> None:
