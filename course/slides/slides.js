@@ -13,6 +13,7 @@
     const size = parseFloat(getComputedStyle(body).fontSize) / parseFloat(getComputedStyle(body.parentNode).fontSize);
     const isFull = () => body.scrollHeight > body.clientHeight + 1 || body.scrollWidth > body.clientWidth + 1;
     for (let share = 0.95; share > 0.3 && isFull(); share -= 0.05) body.style.fontSize = `${size * share}em`;
+    if (body.style.fontSize) body.style.fontSize = `calc(0.97 * ${body.style.fontSize})`; // print rounds otherwise
   };
   const show = (number, isTold = false) => {
     now = Math.min(Math.max(number || 0, 0), slides.length - 1);
