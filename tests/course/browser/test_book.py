@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 from html.parser import HTMLParser
@@ -22,6 +21,7 @@ import minidl.compress
 from course.book import api, contents, site
 from course.setup.bootstrap import ROOT
 from tests.course.browser.lab_in_browser import CHROMEDRIVER, CHROMIUM, chromium, wait_for
+from tests.tiers import exhaustively
 
 SOME = ("notebooks/00_start_here.ipynb", "notebooks/02c_step_sizes.ipynb", contents.CORE[2], "minidl/for_engineers.md")
 """Pictures; formulas; code; tables. The start page and one of the API reference come with them."""
@@ -108,8 +108,12 @@ def faults(folder: Path, home: Path) -> dict[str, list[str]]:
 
 
 @pytest.fixture(scope="module")
-def some_pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A book of a few pages, by which `course book` is tried."""
+def book(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The whole book, or one of some pages, made as `course book` does."""
+    folder = tmp_path_factory.mktemp("book") / "html"
+    if request.param == "whole":
+        assert site.build(ROOT, folder) == 0
+        return folder
     root = tmp_path_factory.mktemp("clone")
     for name in (*SOME, contents.START, "pyproject.toml", "course/pictures"):
         copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copyfile
@@ -118,40 +122,43 @@ def some_pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(api, "public_packages", lambda: [minidl.compress])
         patch.setattr(api, "documented", api.documented.__wrapped__)
-        assert site.build(root, root / "book") == 0
-    return root / "book"
-
-
-@pytest.fixture(scope="module")
-def whole_book(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("whole") / "book"
-    assert site.build(ROOT, folder) == 0
+        assert site.build(root, folder) == 0
     return folder
 
 
 in_browser = pytest.mark.skipif(not (CHROMIUM and CHROMEDRIVER), reason="needs chromium and chromedriver")
+of_some_pages = pytest.mark.parametrize("book", ["some"], indirect=True)
+of_all_pages_exhaustively = pytest.mark.parametrize("book", ["some", *exhaustively("whole")], indirect=True)
 
 
+@of_some_pages
 @pytest.mark.timeout(300)
-def test_the_start_page_is_light_and_no_link_of_some_pages_is_broken(some_pages: Path) -> None:
-    start = Page(some_pages / "index.html")
-    loaded = [some_pages / target.partition("?")[0] for target in start.targets if not target.endswith((".html", "#"))]
-    files = {path for path in loaded if path.is_file()} | {some_pages / "index.html"}
+def test_the_start_page_is_light(book: Path) -> None:
+    start = Page(book / "index.html")
+    loaded = [book / target.partition("?")[0] for target in start.targets if not target.endswith((".html", "#"))]
+    files = {path for path in loaded if path.is_file()} | {book / "index.html"}
     assert sum(path.stat().st_size for path in files) < 500_000
-    assert broken_links(some_pages) == []
+
+
+@of_all_pages_exhaustively
+@pytest.mark.timeout(1800)
+def test_no_link_is_broken(book: Path) -> None:
+    assert broken_links(book) == []
 
 
 @in_browser
-@pytest.mark.timeout(300)
-def test_some_pages_can_be_read_on_a_telephone_without_a_network(some_pages: Path, tmp_path: Path) -> None:
-    assert faults(some_pages, tmp_path) == {}
+@of_all_pages_exhaustively
+@pytest.mark.timeout(1800)
+def test_every_page_can_be_read_on_a_telephone_without_a_network(book: Path, tmp_path: Path) -> None:
+    assert faults(book, tmp_path) == {}
 
 
 @in_browser
+@of_some_pages
 @pytest.mark.timeout(300)
-def test_the_search_works_from_a_file_and_the_contents_by_keyboard(some_pages: Path, tmp_path: Path) -> None:
+def test_the_search_works_from_a_file_and_the_contents_by_keyboard(book: Path, tmp_path: Path) -> None:
     with chromium(tmp_path) as driver:
-        driver.get((some_pages / "index.html").as_uri())
+        driver.get((book / "index.html").as_uri())
         keys = ActionChains(driver)
         keys.send_keys(Keys.TAB).perform()
         assert driver.switch_to.active_element.get_property("textContent").strip() == "Skip to content"
@@ -159,24 +166,8 @@ def test_the_search_works_from_a_file_and_the_contents_by_keyboard(some_pages: P
         wait_for(lambda: driver.find_elements(By.PARTIAL_LINK_TEXT, "02c. How far"))
         assert driver.get_log("browser") == []
         driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", TELEPHONE)
-        driver.get((some_pages / "index.html").as_uri())
+        driver.get((book / "index.html").as_uri())
         menu = driver.find_element(By.CSS_SELECTOR, ".sidebar-drawer a")
         assert not menu.is_displayed()
         keys.send_keys(Keys.TAB, Keys.SPACE).perform()
         wait_for(menu.is_displayed)
-
-
-@pytest.mark.exhaustive
-@pytest.mark.timeout(1800)
-def test_the_whole_book_builds_without_a_warning_and_every_link_leads_somewhere(whole_book: Path) -> None:
-    names = [*contents.sources(ROOT)]
-    assert [name for name in names if not (whole_book / f"{contents.page_name(name)}.html").is_file()] == []
-    assert broken_links(whole_book) == []
-    assert json.loads((whole_book / "searchindex.js").read_text()[len("Search.setIndex(") : -1])["docnames"]
-
-
-@in_browser
-@pytest.mark.exhaustive
-@pytest.mark.timeout(1800)
-def test_every_page_can_be_read_on_a_telephone_without_a_network(whole_book: Path, tmp_path: Path) -> None:
-    assert faults(whole_book, tmp_path) == {}
