@@ -59,7 +59,8 @@ def schedule(
     """Show who computes what when in pipelines: bubble and memory of each, and one picture of all.
 
     A schedule from a file is checked first: the message names the first bad action and why. The times are of a whole
-    stage; each of its chunks takes its share. The folder gets the picture, schedule.html, which plays it in a browser, and each schedule as CSV for --file.
+    stage; each of its chunks takes its share. The folder gets the picture, the same as a page to be played in a browser
+    (schedule.html), and each schedule as CSV for --file.
     """
     with ending("minidl schedule"):
         from minidl.cli import run_folder

@@ -93,8 +93,8 @@ __all__ = [
     "is_first",
     "launch",
     "once",
-    "plot_fit",
     "play_traces",
+    "plot_fit",
     "plot_traces",
 ]
 

@@ -158,7 +158,7 @@ def picture(runs: Sequence[SimulatedCase], source: str = "simulated") -> Figure:
 
 
 def draw_timelines(cases: Sequence[Case], folder: Path) -> None:
-    """Simulate the cases again with all events; write the timelines as one picture and one page, and each for Perfetto."""
+    """Simulate the cases again with all events; write their timelines: one picture, one page, each for Perfetto."""
     runs = [case.simulate(trace="full") for case in cases]
     seconds, titles = [run.seconds for run in runs], [str(case) for case in cases]
     is_uneven = max(seconds) > MOST_UNEVEN * min(seconds)

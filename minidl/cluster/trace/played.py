@@ -15,8 +15,8 @@ MOST_EVENTS = 1_000_000
 def played(events: Sequence[Event], start: float, end: float, most: int = MOST_EVENTS) -> tuple[list[Played], str]:
     """Return the events between two times with their causes, and a note if there are more than `most`.
 
-    The cause of a send is its receive, and that of a receive its send. The cause of a wait is what the other rank does
-    with the message that follows the wait in the same call.
+    The cause of a send is its receive, and that of a receive the event in which it was posted. The cause of a wait is
+    what the other rank does with the message that follows the wait in the same call.
     """
     shown = [event for event in events if event.end >= start and event.start <= end]
     note = ""
@@ -33,14 +33,18 @@ def played(events: Sequence[Event], start: float, end: float, most: int = MOST_E
         other = ends.setdefault(message, number)
         if other != number:
             causes[number], causes[other] = other, number
-    following: Event | None = None
+    posts = {(event.rank, event.peer, event.posted): cause for event, cause in zip(shown, causes, strict=True)
+             if event.kind == "send" and cause >= 0}  # fmt: skip
+    following: dict[tuple[int, int, int, int], int] = {}  # the next message of a call with a peer
     for number in range(len(shown) - 1, -1, -1):
         event = shown[number]
-        if event.kind == "wait" and following is not None and event.peer >= 0:
-            same = (event.rank, event.lane, event.call, event.peer)
-            if same == (following.rank, following.lane, following.call, following.peer):
-                causes[number] = causes[number + 1]
-        following = event
+        key = event.rank, event.lane, event.call, event.peer
+        if event.kind == "wait":
+            causes[number] = following.get(key, -1)
+        elif event.kind in ("send", "receive"):
+            if event.kind == "send" and event.peer_posted is not None:  # a send that was posted before is delivered
+                causes[number] = posts.get((event.rank, event.peer, event.posted), -1)
+            following[key] = causes[number]
     return [
         Played(
             event.rank, event.kind, event.start, event.end, event.nbytes, event.peer, event.label, event.operation,

@@ -102,7 +102,9 @@ def compare(
     _check_slow(slow or {}, nodes)
     engine = on
     if isinstance(on, str) and on == "simulation":  # slow enough for small models to have something to compute
-        engine = cluster.Simulation(node=cluster.Node(flops_per_s=1e9, bytes_per_s=1e10), trace="full" if keep_traces else "ledger")
+        engine = cluster.Simulation(
+            node=cluster.Node(flops_per_s=1e9, bytes_per_s=1e10), trace="full" if keep_traces else "ledger"
+        )
     is_simulation = isinstance(engine, cluster.Simulation)
     entrants = _entrants(job, strategies, nodes)
     places = _places(networks, is_simulation)

@@ -1,7 +1,7 @@
 """The events of a run as columns, packed for the page: whole numbers of seven bits a byte, compressed.
 
-Each track (a rank, or a lane of it) is packed once, however many ranks are alike: peers and causes are stored relative to
-the track, so that the 1,024 ranks of a ring share one copy.
+Each track (a rank, or a lane of it) is packed once, however many ranks are alike: peers and causes are stored relative
+to the track, so that the 1,024 ranks of a ring can share one copy.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ Integers = npt.NDArray[np.int64]
 
 PRECISION = 40  # bits: times are exact to the run's end / 2**40, which is below 1e-12 of it
 NOBODY, HOST = -1, -2  # peers that are no rank
-COLUMNS = ("gap", "duration", "kind", "label", "operation", "axis", "call", "bytes", "peer", "cause row", "cause", "ready")
+COLUMNS = (
+    "gap", "duration", "kind", "label", "operation", "axis", "call", "bytes", "peer", "cause row", "cause", "ready",
+)  # fmt: skip
 """The columns of a track in the order of the file. Signed ones (gap, cause, ready) are stored as zigzag numbers.
 
 gap        ticks from the end of the event before
@@ -36,8 +38,8 @@ ready      ticks from the event's start to the moment at which both sides of a m
 class Played(NamedTuple):
     """An event of the player: what happens on a rank between two times.
 
-    cause    position, among the events that are played, of the one that this one waited for or exchanged a message with;
-             -1: none
+    cause    position, among the events that are played, of the one for which this one waited, or which is the other
+             end of its message; -1: none
     ready    for a message, the time at which both sides were ready; otherwise the start
     """
 
@@ -127,7 +129,7 @@ def pack(run: Run, kinds: Mapping[str, int], strings: dict[str, int]) -> tuple[d
     places = {track: number for number, track in enumerate(tracks)}
     path = [(places[rank, lane], start / tick, end / tick) for rank, lane, start, end in run.path]
     for column in zip(*path, strict=True):
-        blobs.append(varints(_zigzag(np.diff(np.rint(column).astype(np.int64), prepend=0))))
+        blobs.append(varints(_zigzag(np.ediff1d(np.rint(column).astype(np.int64), to_begin=np.int64(round(column[0]))))))
     described = {name: getattr(run, name) for name in ("ranks", "source", "title", "note", "unit", "row")}
     return {**described, "end": end, "tick": tick, "rows": rows, "tracks": templates, "path": len(path)}, blobs
 
@@ -193,7 +195,7 @@ def varints(numbers: Integers) -> bytes:
 
 def _zigzag(numbers: Integers) -> Integers:
     """0, -1, 1, -2, ... as 0, 1, 2, 3, ..."""
-    return (numbers << 1) ^ (numbers >> 63)
+    return np.where(numbers < 0, -2 * numbers - 1, 2 * numbers)
 
 
 def _lists(columns: Mapping[str, Integers], *names: str) -> Iterable[list[int]]:

@@ -23,7 +23,7 @@ MOST_IN_A_CELL = 3_000_000
 MOST_ROWS = 64
 """Rows of the table in words."""
 
-MARKS = {"compute": "■", "send": "▲", "receive": "▼", "reduce": "∑", "wait": "–", "fault": "✕"}
+MARKS = {"compute": "■", "send": "▲", "receive": "▼", "reduce": "∑", "wait": "·", "fault": "✕"}
 """Before the text of an activity, because colour must not be the only difference."""
 
 DARK = {

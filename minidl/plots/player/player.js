@@ -118,7 +118,9 @@ class Track { // the events of a row, and of all rows that are alike
     return i;
   }
   at(time) { // the event of that time; at a boundary, the later one
-    for (let i = this.before(time + 1e-15) - 1, tries = 0; i >= 0 && tries < 3; i--, tries++) if (this.end[i] > time) return i;
+    let i = this.before(time);
+    while (i < this.count && this.start[i] <= time) i++;
+    for (let tries = 0; i > 0 && tries < 3; tries++) if (this.end[--i] > time) return i;
     return -1;
   }
 }
@@ -154,6 +156,11 @@ const peerOf = (row, i) => (row.track.peer[i] < 2 ? row.track.peer[i] - 2 : (row
 function causeOf(row, i) {
   const distance = row.track.causeRow[i];
   return distance && { row: row.run.rows[(row.number + distance - 1) % row.run.rows.length], i: i + row.track.cause[i] };
+}
+
+function bytesOf(row, i) { // the second event of a send, its delivery, has none of its own: they count once
+  const own = row.track.bytes[i], cause = own || row.track.kind[i] !== SEND ? 0 : causeOf(row, i);
+  return cause ? cause.row.track.bytes[cause.i] : own;
 }
 
 // ---- The view: what is shown, and where ------------------------------------------------------------------------------
@@ -292,7 +299,7 @@ function frame() {
   if (dense.length) drawShares(pen, dense);
   drawBackground(pen, visible, dense);
   for (const each of sparse) drawEvents(pen, each);
-  if (view.hits) for (const each of rows) drawHits(pen, each);
+  if (view.hits) for (const each of rows) drawHits(pen, each, Math.max((rows.length * 2 * view.width) / MOST_RECTANGLES, 1));
   if (view.messages) drawMessages(pen, sparse);
   for (const each of rows) drawFaults(pen, each);
   if (view.path) for (const run of meta.runs) drawPath(pen, run);
@@ -309,6 +316,7 @@ function frame() {
   drawAxis(pen);
   drawPlayhead(pen);
   drawWindow();
+  $("dense").style.visibility = dense.length ? "visible" : "hidden";
   statistics.milliseconds = performance.now() - begun;
 }
 
@@ -346,9 +354,10 @@ function drawEvents(pen, each) {
 
 // The first of the texts that fits; the last one is cut if it is long.
 function write(pen, texts, left, width, middle, tall, colour) {
-  const size = Math.min(12.5, Math.max(tall - 3, 8)), characters = Math.floor((width - 3) / (size * 0.58));
-  let text = texts.find((each) => each.length <= characters);
-  if (text === undefined && characters > 3) text = texts.at(-1).slice(0, characters - 1) + "…";
+  const fitting = (size) => Math.floor((width - 2) / (size * 0.58));
+  let size = Math.min(12.5, Math.max(tall - 3, 8)), text = texts.find((each) => each.length <= fitting(size));
+  if (text === undefined && texts.at(-1).length <= fitting(8.5)) { text = texts.at(-1); size = Math.min(size, (width - 2) / (0.58 * text.length)); }
+  if (text === undefined && fitting(size) > 3) text = texts.at(-1).slice(0, fitting(size) - 1) + "…";
   if (!text) return;
   pen.font = `${size}px system-ui, sans-serif`;
   pen.fillStyle = colour;
@@ -391,12 +400,12 @@ function mixed(colour, other, share) {
   return "#" + a.map((value, n) => Math.round(value * share + b[n] * (1 - share)).toString(16).padStart(2, "0")).join("");
 }
 
-// Hits of the search, at most one rectangle for each pixel.
-function drawHits(pen, each) {
+// Hits of the search, each at least so many pixels wide; those that lie under such a one are skipped.
+function drawHits(pen, each, least) {
   const track = each.row.track, hits = view.hits.get(track), y = each.y - view.scroll;
   if (!hits) return;
   for (let n = lowerBound(hits, each.first); n < hits.length && hits[n] < each.last; ) {
-    const i = hits[n], left = Math.max(x(track.start[i]), view.gutter), right = Math.max(x(track.end[i]), left + 1);
+    const i = hits[n], left = Math.max(x(track.start[i]), view.gutter), right = Math.max(x(track.end[i]), left + least);
     pen.fillStyle = fill[track.kind[i]];
     pen.fillRect(left, y + 2, right - left, each.height - 4);
     pen.fillStyle = colours.hit;
@@ -542,7 +551,7 @@ function drawNames(pen, visible) {
     if (!each.row) {
       pen.font = "bold 13px system-ui, sans-serif";
       pen.fillStyle = colours.text;
-      pen.fillText(each.heading, 8, middle + 2);
+      pen.fillText(shortened(pen, each.heading, view.width - 16), 8, middle + 2);
       continue;
     }
     const i = view.playing || view.time > view.start ? each.row.track.at(view.time) : -1;
@@ -556,6 +565,12 @@ function drawNames(pen, visible) {
     pen.fillStyle = each.row.lane ? colours.faint : colours.text;
     pen.fillText(each.name, 8, middle + 0.5, view.gutter - 20);
   }
+}
+
+function shortened(pen, text, width) {
+  let end = text.length;
+  while (end > 1 && pen.measureText(text.slice(0, end) + (end < text.length ? "…" : "")).width > width) end--;
+  return end < text.length ? text.slice(0, end) + "…" : text;
 }
 
 function drawAxis(pen) {
@@ -672,8 +687,8 @@ function bytesText(bytes) { // in powers of 1000, as minidl.plots.style.bytes_te
 const peerText = (row, i) => { const peer = peerOf(row, i); return peer === -1 ? "the host" : peer < 0 ? "all" : `${row.run.row} ${peer}`; };
 
 function barTexts(row, i) { // what may stand in a bar, the longest first
-  const { track } = row, kind = meta.kinds[track.kind[i]], size = bytesText(track.bytes[i]);
-  if (kind.name === "send" || kind.name === "receive") return messageTexts(kind, peerOf(row, i), track.bytes[i]);
+  const { track } = row, kind = meta.kinds[track.kind[i]], size = bytesText(bytesOf(row, i));
+  if (kind.name === "send" || kind.name === "receive") return messageTexts(kind, peerOf(row, i), bytesOf(row, i));
   if (kind.name === "reduce") return [`${kind.mark} ${size}`, kind.mark];
   return [meta.strings[track.label[i]] || kind.name];
 }
@@ -686,7 +701,7 @@ function words(row, i) { // of an event, line by line
   const { track, run } = row, kind = meta.kinds[track.kind[i]].name, place = placeOf(row), cause = causeOf(row, i);
   const label = meta.strings[track.label[i]], operation = meta.strings[track.operation[i]], axis = meta.strings[track.axis[i]];
   const who = named(run.row, place ? place.others : [row.rank]) + (row.lane ? `, concurrent (${row.lane})` : "");
-  const what = { send: `sends ${bytesText(track.bytes[i])} to ${peerText(row, i)}`, receive: `receives ${bytesText(track.bytes[i])} from ${peerText(row, i)}`,
+  const what = { send: `sends ${bytesText(bytesOf(row, i))} to ${peerText(row, i)}`, receive: `receives ${bytesText(track.bytes[i])} from ${peerText(row, i)}`,
     wait: "waits" + (peerOf(row, i) >= 0 ? ` for ${peerText(row, i)}` : ""), reduce: `reduces ${bytesText(track.bytes[i])}`, fault: "fault" }[kind] || kind;
   const lines = [`${who}: ${what}${label ? `, ${kind === "send" || kind === "receive" || kind === "wait" || kind === "reduce" ? "after " : ""}${label}` : ""}`];
   lines.push(track.start[i] === track.end[i] ? `at ${timeText(track.start[i])}` : `${timeText(track.end[i] - track.start[i])}, from ${timeText(track.start[i])} to ${timeText(track.end[i])}`);
@@ -734,12 +749,16 @@ function writeLegend() {
     item.append(box, `${kind.mark} ${kind.name}${where[kind.name] || ""} `, share);
     return item;
   }));
+  const dense = Object.assign(document.createElement("li"), { id: "dense" });
+  dense.append(Object.assign(document.createElement("small"), { textContent: "where events are too many to tell apart: stacked by their share of the time" }));
+  $("legend").append(dense);
 }
 function writeFacts() {
   const events = meta.runs.reduce((sum, run) => sum + run.rows.reduce((n, row) => n + row.track.count, 0), 0);
   const rows = meta.runs.reduce((sum, run) => sum + run.ranks, 0), notes = meta.runs.map((run) => run.note).filter(Boolean);
   const sources = [...new Set(meta.runs.map((run) => run.source))].join(" and ");
-  const facts = [`${rows.toLocaleString("en")} ${meta.runs[0].row}s`, `${events.toLocaleString("en")} events`, timeText(view.end - view.start) + (unit() === "s" ? "" : ` ${unit()}`), sources, ...notes];
+  const runs = meta.runs.length > 1 ? [`${meta.runs.length} runs`] : [];
+  const facts = [...runs, `${rows.toLocaleString("en")} ${meta.runs[0].row}s`, `${events.toLocaleString("en")} events`, timeText(view.end - view.start) + (unit() === "s" ? "" : ` ${unit()}`), sources, ...notes];
   $("facts").textContent = facts.join(" · ");
   $("canvas").setAttribute("aria-label", `Timeline: ${facts.join(", ")}. Arrow keys go from event to event; the words below name it.`);
 }
@@ -749,6 +768,7 @@ function writeFacts() {
 const HINT = "Click an event, or press →, to read what it is.\nHold the pointer over one to see what it waited for; space plays the run.";
 function choose(event, scroll = true) {
   view.chosen = event;
+  $("details").classList.toggle("chosen", Boolean(event));
   $("details").textContent = event ? words(event.row, event.i) : HINT;
   if (event && scroll) {
     const { track } = event.row, start = track.start[event.i], end = track.end[event.i], span = view.to - view.from, place = placeOf(event.row);
