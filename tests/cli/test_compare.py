@@ -23,6 +23,7 @@ from minidl.parallel.comparison.entrant import Entrant
 from minidl.parallel.comparison.over_seeds import OverSeeds
 from minidl.parallel.measures.report_card import problems
 from tests.cli.command import minidl, refused, refuses, succeeds
+from tests.plots.player.decoded import meta_of
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -77,6 +78,18 @@ def test_every_strategy_runs_on_every_network_and_the_numbers_are_those_of_train
     assert (int(runs[1]["steps"]), int(runs[1]["samples"])) == (last["steps"], last["samples"])
     history = [row for row in rows("history.csv") if row["network"] == "1gbe" and row["strategy"] != "serial"]
     assert [float(row["test_loss"]) for row in history] == [row["test_loss"] for row in report.history]
+
+
+def test_html_plays_the_strategies_on_the_first_network_above_each_other():
+    compare(
+        "--strategies", "synchronous", "local_sgd:period=8", "--networks", "1gbe", "nvlink", "--seeds", "2", "--html"
+    )
+    page = Path("out/run.html").read_text(encoding="utf-8")
+    assert [(run["title"], run["ranks"]) for run in meta_of(page)["runs"]] == [
+        ("synchronous", 4),
+        ("local_sgd:period=8", 4),
+    ]
+    assert "(1gbe)</h1>" in page
 
 
 def test_a_row_says_what_was_trained_and_where_so_that_rows_of_two_comparisons_can_be_distinguished():

@@ -55,7 +55,7 @@ def played(events: Sequence[Event], start: float, end: float, most: int = MOST_E
 
 
 def _ready(event: Event) -> float:
-    """When both sides of a message were ready, as far as it is known."""
+    """When both sides of a message were ready; the start of the event if that is unknown."""
     if event.posted is None or event.peer_posted is None:
         return event.start
     return min(max(event.posted, event.peer_posted), event.end)

@@ -6,7 +6,7 @@ to the track, so that the 1,024 ranks of a ring can share one copy.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import repeat
 from math import frexp, isfinite
@@ -33,6 +33,9 @@ cause row  0: none; else 1 + the distance to the row of the cause, modulo the nu
 cause      number of the cause in its row, less the number of the event in its own
 ready      ticks from the event's start to the moment at which both sides of a message were ready
 """
+
+
+VISIBLE = 5  # the first columns: ranks that agree in them are drawn as one
 
 
 class Played(NamedTuple):
@@ -70,7 +73,7 @@ class Run:
         note     what is missing
         unit     "s", or "units" for times that are relative to each other only
         row      what a row is called: "rank" or "stage"
-        path     the critical path: rank, lane, start and end of each of its parts, in order of time
+        path     the critical path: rank, lane, start and end of each of its intervals, in order of time
         summary  the critical path in words
     """
 
@@ -96,45 +99,49 @@ def pack(run: Run, kinds: Mapping[str, int], strings: dict[str, int]) -> tuple[d
         ValueError  a time is infinite or no number, an event ends before it starts, or a rank does not exist
     """
     _check(run)
+    end = max((event.end for event in run.events), default=0.0)
+    tick = 2.0 ** max(frexp(end)[1] - PRECISION, -1000)
+    columns, order = _sorted(run, tick, kinds, strings)
+    tracks = sorted({(rank, 0) for rank in range(run.ranks)} | {(event.rank, event.lane) for event in run.events})
+    row = np.searchsorted(np.array(tracks) @ [1 << 32, 1], columns["rank"] * (1 << 32) + columns["lane"])
+    first = np.searchsorted(row, np.arange(len(tracks) + 1))
+    relative = _relative(columns, row, first, order, run.ranks)
+
+    known: dict[bytes, int] = {}  # tracks, and what they look like
+    looks: dict[bytes, int] = {}
+    rows: list[list[int]] = []
+    counts: list[int] = []
+    blobs: list[bytes] = []
+    for number, (rank, lane) in enumerate(tracks):
+        own = [relative[name][first[number] : first[number + 1]] for name in COLUMNS]
+        track = known.setdefault(b"".join(column.tobytes() for column in own), len(counts))
+        if track == len(counts):
+            counts.append(len(own[0]))
+            blobs += [varints(column) for column in own]
+        look = looks.setdefault(b"".join(column.tobytes() for column in own[:VISIBLE]), len(looks))
+        rows.append([rank, lane, track, look])
+    places = {track: number for number, track in enumerate(tracks)}
+    path = [(places[part[:2]], *part[2:]) for part in run.path if part[:2] in places and part[2] <= end]
+    for column, unit in zip(zip(*path, strict=True), (1, tick, tick), strict=False):
+        whole = np.rint(np.array([0, *column]) / unit).astype(np.int64)
+        blobs.append(varints(_zigzag(whole[1:] - whole[:-1])))
+    described = {name: getattr(run, name) for name in ("ranks", "source", "title", "note", "unit", "row")}
+    return {**described, "end": end, "tick": tick, "rows": rows, "tracks": counts, "path": len(path)}, blobs
+
+
+def _sorted(
+    run: Run, tick: float, kinds: Mapping[str, int], strings: dict[str, int]
+) -> tuple[dict[str, Integers], Integers]:
+    """The fields of the events as numbers, ordered by rank, lane and start; and the places in which they were."""
     given = dict(zip(Played._fields, zip(*run.events, strict=True) if run.events else repeat(()), strict=False))
     numbers = {name: np.array(given[name], np.int64) for name in ("rank", "lane", "nbytes", "peer", "call", "cause")}
     for name in ("label", "operation", "axis"):
         numbers[name] = np.array([strings.setdefault(text, len(strings)) for text in given[name]], np.int64)
     numbers["kind"] = np.array([kinds[kind] for kind in given["kind"]], np.int64)
-    end = max(given["end"], default=0.0)
-    tick = 2.0 ** (frexp(end)[1] - PRECISION)
-    ticks = {name: np.rint(np.array(given[name], np.float64) / tick).astype(np.int64) for name in TIMES}
-    order = np.lexsort((np.arange(len(run.events)), ticks["start"], numbers["lane"], numbers["rank"]))
-    columns = {name: column[order] for name, column in (numbers | ticks).items()}
-    tracks = sorted({(rank, 0) for rank in range(run.ranks)} | set(zip(*_lists(columns, "rank", "lane"), strict=True)))
-    keys = np.array(tracks) @ [1 << 32, 1]
-    row = np.searchsorted(keys, columns["rank"] * (1 << 32) + columns["lane"])
-    first = np.searchsorted(row, np.arange(len(tracks) + 1))
-    relative = _relative(columns, row, first, order, run.ranks)
-
-    known: dict[bytes, int] = {}
-    looks: dict[bytes, int] = {}
-    rows: list[list[int]] = []
-    templates: list[int] = []
-    blobs: list[bytes] = []
-    for number, (rank, lane) in enumerate(tracks):
-        own = [relative[name][first[number] : first[number + 1]] for name in COLUMNS]
-        data = b"".join(column.tobytes() for column in own)
-        template = known.setdefault(data, len(templates))
-        if template == len(templates):
-            templates.append(len(own[0]))
-            blobs += [varints(column) for column in own]
-        look = looks.setdefault(b"".join(column.tobytes() for column in own[:5]), len(looks))
-        rows.append([rank, lane, template, look])
-    places = {track: number for number, track in enumerate(tracks)}
-    path = [(places[rank, lane], start / tick, end / tick) for rank, lane, start, end in run.path]
-    for column in zip(*path, strict=True):
-        blobs.append(varints(_zigzag(np.ediff1d(np.rint(column).astype(np.int64), to_begin=np.int64(round(column[0]))))))
-    described = {name: getattr(run, name) for name in ("ranks", "source", "title", "note", "unit", "row")}
-    return {**described, "end": end, "tick": tick, "rows": rows, "tracks": templates, "path": len(path)}, blobs
-
-
-TIMES = ("start", "end", "ready")
+    for name in ("start", "end", "ready"):
+        numbers[name] = np.rint(np.array(given[name], np.float64) / tick).astype(np.int64)
+    order = np.lexsort((np.arange(len(run.events)), numbers["start"], numbers["lane"], numbers["rank"]))
+    return {name: column[order] for name, column in numbers.items()}, order
 
 
 def _check(run: Run) -> None:
@@ -196,7 +203,3 @@ def varints(numbers: Integers) -> bytes:
 def _zigzag(numbers: Integers) -> Integers:
     """0, -1, 1, -2, ... as 0, 1, 2, 3, ..."""
     return np.where(numbers < 0, -2 * numbers - 1, 2 * numbers)
-
-
-def _lists(columns: Mapping[str, Integers], *names: str) -> Iterable[list[int]]:
-    return [columns[name].tolist() for name in names]
