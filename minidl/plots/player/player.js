@@ -198,7 +198,7 @@ function layOut() {
     }
   }
   const headings = view.shown.filter((each) => each.heading !== undefined).length, rows = view.shown.length - headings;
-  const room = Math.max(Math.min(innerHeight - 330, 640), 160) - AXIS - headings * HEADING;
+  const room = Math.max(Math.min(innerHeight - 310, 640), 160) - AXIS - headings * HEADING;
   const height = Math.min(Math.max(Math.floor(room / Math.max(rows, 1)), ROW.least), ROW.most);
   let y = AXIS + 4;
   for (const each of view.shown) {
@@ -713,8 +713,8 @@ function causeText(kind, row, i, cause) {
   const other = cause.row.track, of = `${cause.row.run.row} ${cause.row.rank}`, bytes = bytesText(other.bytes[cause.i]);
   if (kind === "wait") { // what the peer did until it was ready
     const before = doneBefore(cause);
-    const message = meta.kinds[other.kind[cause.i]].name === "send" ? `until ${of} sent it ${bytes}` : `until ${of} was ready to receive ${bytes}`;
-    return `${message}, at ${timeText(row.track.end[i])}${before}`;
+    const message = meta.kinds[other.kind[cause.i]].name === "send" ? `had ${bytes} to send` : `was ready to receive ${bytes}`;
+    return `until ${of} ${message}${before}`;
   }
   if (kind === "receive") return `sent by ${of} in ${meta.strings[other.operation[cause.i]] || "send"}, call ${other.call[cause.i]}; both ready at ${timeText(row.track.ready[i])}`;
   if (kind === "send") return `received by ${of} at ${timeText(other.end[cause.i])}`;
@@ -725,7 +725,7 @@ function causeText(kind, row, i, cause) {
 function doneBefore({ row, i }) { // the last activity of a row that took time before the event
   for (let j = i - 1, tries = 0; j >= 0 && tries < 5; j--, tries++) {
     const { track } = row, name = meta.kinds[track.kind[j]].name;
-    if (track.end[j] > track.start[j] && name !== "fault") return `; before, it did ${meta.strings[track.label[j]] || name}`;
+    if (track.end[j] > track.start[j] && name !== "fault") return `, after ${meta.strings[track.label[j]] || name}`;
   }
   return "";
 }
