@@ -106,7 +106,7 @@ class Player:
             )
         rows = sum(run.ranks for run in self.runs)
         page = escape(self.html, quote=True)
-        frame = f"width:100%;height:{min(330 + 34 * rows, 720)}px;border:0"
+        frame = f"width:100%;height:{min(420 + 34 * rows, 760)}px;border:0"
         return f'<iframe srcdoc="{page}" title="{escape(self.title)}" sandbox="allow-scripts" style="{frame}"></iframe>'
 
     def _in_words(self, run: Run) -> str:

@@ -224,12 +224,12 @@ function layOut() {
 let places = new Map(), aliases = new Map(); // where a row is drawn
 const placeOf = (row) => places.get(row) || aliases.get(row);
 
-function named(what, ranks) { // "rank 3", "ranks 0-3, 8"
+function named(what, ranks) { // "rank 3", "ranks 0 to 3, 8"
   if (ranks.length === 1) return `${what} ${ranks[0]}`;
   const parts = [];
   for (let i = 0, j = 0; i < ranks.length; i = j) {
     while (j < ranks.length && ranks[j] === ranks[i] + j - i) j++;
-    parts.push(j - i > 1 ? `${ranks[i]}–${ranks[j - 1]}` : ranks[i]);
+    parts.push(j - i > 1 ? `${ranks[i]} to ${ranks[j - 1]}` : ranks[i]);
   }
   return `${what}s ${parts.join(", ")}`;
 }
@@ -411,7 +411,7 @@ function drawHits(pen, each, least) {
     pen.fillStyle = colours.hit;
     pen.fillRect(left, y + each.height - 3, right - left, 3);
     statistics.rectangles += 2;
-    n = Math.max(n + 1, lowerBound(hits, track.before(timeAt(right))));
+    n = Math.max(n + 1, lowerBound(hits, lowerBound(track.end, timeAt(right)))); // the next that ends later
   }
 }
 
@@ -424,7 +424,7 @@ function* messagesOf(shown) {
       const kind = track.kind[i];
       if (!track.causeRow[i] || kind === WAIT || kind === SEND) continue;
       const cause = causeOf(row, i), from = placeOf(cause.row);
-      if (!from || from === each) continue;
+      if (!from || (from === each && kind !== RECEIVE)) continue;
       const isMessage = kind === RECEIVE, other = cause.row.track;
       const start = isMessage ? Math.max(track.ready[i], other.start[cause.i]) : other.end[cause.i], end = isMessage ? track.end[i] : track.start[i];
       yield { from, to: each, start: Math.min(start, end), end, kind: isMessage ? SEND : other.kind[cause.i], isMessage, row, i };
@@ -447,6 +447,7 @@ function drawMessages(pen, sparse) {
   }
   pen.lineJoin = "round";
   for (const message of found) {
+    if (message.from === message.to) continue; // among ranks that are drawn as one
     const [x0, y0, x1, y1] = ends(message), way = Math.sign(y1 - y0);
     if (x1 - x0 < 8 && found.length > 40) continue; // too many and too steep to tell apart
     const line = new Path2D(), head = new Path2D();
@@ -477,7 +478,7 @@ function drawInFlight(pen, sparse) { // dots that move from sender to receiver
   let count = 0;
   for (const message of messagesOf(sparse)) {
     const { start, end, kind } = message;
-    if (start > view.time || end < view.time || end <= start || ++count > 200) continue;
+    if (start > view.time || end < view.time || end <= start || message.from === message.to || ++count > 200) continue;
     const [, y0, , y1] = ends(message), share = (view.time - start) / (end - start);
     pen.beginPath();
     pen.arc(x(view.time), y0 + (y1 - y0) * share, 5.5, 0, 7);
@@ -700,7 +701,8 @@ function messageTexts(kind, peer, bytes) {
 function words(row, i) { // of an event, line by line
   const { track, run } = row, kind = meta.kinds[track.kind[i]].name, place = placeOf(row), cause = causeOf(row, i);
   const label = meta.strings[track.label[i]], operation = meta.strings[track.operation[i]], axis = meta.strings[track.axis[i]];
-  const who = named(run.row, place ? place.others : [row.rank]) + (row.lane ? `, concurrent (${row.lane})` : "");
+  const isOne = !place || place.others.length === 1;
+  const who = (isOne ? named(run.row, [row.rank]) : `${named(run.row, place.others)}, such as ${run.row} ${row.rank}`) + (row.lane ? `, concurrent (${row.lane})` : "");
   const what = { send: `sends ${bytesText(bytesOf(row, i))} to ${peerText(row, i)}`, receive: `receives ${bytesText(track.bytes[i])} from ${peerText(row, i)}`,
     wait: "waits" + (peerOf(row, i) >= 0 ? ` for ${peerText(row, i)}` : ""), reduce: `reduces ${bytesText(track.bytes[i])}`, fault: "fault" }[kind] || kind;
   const lines = [`${who}: ${what}${label ? `, ${kind === "send" || kind === "receive" || kind === "wait" || kind === "reduce" ? "after " : ""}${label}` : ""}`];

@@ -193,6 +193,20 @@ def test_a_frame_draws_a_bounded_number_of_rectangles_however_many_events(
     assert max(driver.execute_script(ZOOMED)) <= MOST
 
 
+def test_ranks_that_do_the_same_are_one_row_until_they_are_asked_for(driver: webdriver.Chrome, tmp_path: Path) -> None:
+    def program(comm: cluster.Communicator) -> None:
+        comm.compute(seconds=1e-3)
+        comm.all_reduce(cluster.Phantom(4 * 30 * 1_000), algorithm="ring")
+
+    trace = cluster.launch(program, nodes=30, on="simulation", network="10gbe").trace
+    open_page(driver, trace.player(), tmp_path)
+    assert driver.execute_script("return player.view.shown.map(each => each.name)") == ["ranks 0 to 29"]
+    last = driver.execute_script("const { row } = player.view.shown[0]; return player.words(row, row.track.count - 2)")
+    assert last.startswith("ranks 0 to 29, such as rank 0: receives 4 KB from rank 29")
+    press(driver, "g")
+    assert driver.execute_script("return player.view.shown.map(each => each.name)") == [f"rank {n}" for n in range(30)]
+
+
 def test_a_notebook_shows_the_player_in_a_frame(driver: webdriver.Chrome, trace: Any, tmp_path: Path) -> None:
     (tmp_path / "cell.html").write_text(f"<!doctype html>{trace.player('In a cell')._repr_html_()}", encoding="utf-8")
     driver.get((tmp_path / "cell.html").as_uri())
