@@ -173,7 +173,7 @@ class Trace:
         >>> from minidl import cluster
         >>> run = cluster.launch(lambda comm: comm.barrier(), nodes=4, on="simulation", network="10gbe")
         >>> run.trace.player("A barrier")
-        <Player: 4 ranks, 20 events, simulated>
+        <Player: 4 ranks, 24 events, simulated>
         """
         return play_traces([self], title=title, start=start, end=end)
 

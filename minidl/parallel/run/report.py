@@ -170,7 +170,7 @@ class Report:
         write_metrics(folder, self.history)
         self.checkpoint.save(folder / CHECKPOINT_FILE)
         self.trace.to_chrome(folder / "trace.json.gz")
-        self.trace.to_html(folder / "run.html", f"{folder.name}: {self.nodes} node{'s' * (self.nodes > 1)}")
         self.curves(folder / "loss.png")
         self.timeline(folder / "timeline.png")
+        self.trace.to_html(folder / "run.html", f"{folder.name}: {self.nodes} node{'s' * (self.nodes > 1)}")
         return folder

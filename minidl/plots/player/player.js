@@ -179,6 +179,7 @@ const timeAt = (px) => view.from + ((px - view.gutter) / (view.width - view.gutt
 
 function layOut() {
   view.shown = [];
+  places = new Map();
   for (const run of meta.runs) {
     if (meta.runs.length > 1) view.shown.push({ heading: run.title || run.source, run });
     const groups = new Map(); // ranks whose rows all look alike
@@ -191,9 +192,11 @@ function layOut() {
       i = j;
     }
     for (const ranks of groups.values()) {
-      for (const row of ranks[0]) {
-        const others = ranks.map((rows) => rows[0].rank);
-        view.shown.push({ row, others, name: row.lane ? "  concurrent" : named(run.row, others) });
+      const others = ranks.map((rows) => rows[0].rank);
+      for (const [n, row] of ranks[0].entries()) {
+        const each = { row, others, name: row.lane ? "  concurrent" : named(run.row, others) };
+        view.shown.push(each);
+        for (const rows of ranks) places.set(rows[n], each);
       }
     }
   }
@@ -207,22 +210,18 @@ function layOut() {
     y += each.height;
   }
   view.full = y + 6;
-  view.width = $("rows").clientWidth;
   view.height = Math.min(view.full, Math.max(room + AXIS + headings * HEADING + 10, 180));
-  view.gutter = Math.min(26 + 7 * Math.max(...view.shown.map((each) => (each.name || "").length), 6), view.width / 4, 170);
   $("rows").style.height = `${view.height + 2}px`;
   $("spacer").style.height = `${view.full - view.height}px`;
+  view.width = $("rows").clientWidth; // without the scroll bar that these heights may bring
+  view.gutter = Math.min(26 + 7 * Math.max(...view.shown.map((each) => (each.name || "").length), 6), view.width / 4, 170);
   sized($("canvas"), view.width, view.height);
   sized($("overview"), $("overview").clientWidth, 44);
-  places = new Map(view.shown.filter((each) => each.row).map((each) => [each.row, each]));
-  if (view.alike) for (const each of places.values()) for (const row of each.row.run.rows) {
-    if (row.lane === each.row.lane && each.others.includes(row.rank) && !places.has(row)) aliases.set(row, each);
-  } else aliases.clear();
   drawOverview();
   draw();
 }
-let places = new Map(), aliases = new Map(); // where a row is drawn
-const placeOf = (row) => places.get(row) || aliases.get(row);
+let places; // where each row is drawn; rows that are drawn as one have the same place
+const placeOf = (row) => places.get(row);
 
 function named(what, ranks) { // "rank 3", "ranks 0 to 3, 8"
   if (ranks.length === 1) return `${what} ${ranks[0]}`;
@@ -407,7 +406,8 @@ function drawHits(pen, each, least) {
   for (let n = lowerBound(hits, each.first); n < hits.length && hits[n] < each.last; ) {
     const i = hits[n], left = Math.max(x(track.start[i]), view.gutter), right = Math.max(x(track.end[i]), left + least);
     pen.fillStyle = fill[track.kind[i]];
-    pen.fillRect(left, y + 2, right - left, each.height - 4);
+    const [above, below] = bands[track.kind[i]];
+    pen.fillRect(left, y + 2 + above * (each.height - 4), right - left, (below - above) * (each.height - 4));
     pen.fillStyle = colours.hit;
     pen.fillRect(left, y + each.height - 3, right - left, 3);
     statistics.rectangles += 2;
@@ -966,6 +966,7 @@ function listen() {
   $("speed").onchange = () => { if (view.playing) { play(false); play(true); } };
   $("rows").addEventListener("scroll", draw);
   addEventListener("resize", layOut);
+  new ResizeObserver(() => { if ($("rows").clientWidth !== view.width) layOut(); }).observe($("rows"));
   const recoloured = () => { chooseColours(); writeLegend(); layOut(); };
   dark.addEventListener("change", recoloured);
   const printed = (on) => { // paper is white; the frame is drawn at once, because none follows before it is printed
