@@ -74,9 +74,11 @@ class Track { // the events of a row, and of all rows that are alike
   levels() {
     const blocks = Math.ceil(this.count / BLOCK), now = new Float64Array(K);
     this.sums = new Float64Array((blocks + 1) * K);
+    this.faults = [];
     for (let i = 0; i < this.count; i++) {
       if (i % BLOCK === 0) this.sums.set(now, (i / BLOCK) * K);
       now[this.kind[i]] += this.end[i] - this.start[i];
+      if (this.kind[i] === FAULT) this.faults.push(i);
     }
     this.sums.set(now, blocks * K);
   }
@@ -491,10 +493,9 @@ function drawInFlight(pen, sparse) { // dots that move from sender to receiver
 }
 
 function drawFaults(pen, each) {
-  const { row, first, last } = each, track = row.track;
-  if (FAULT === undefined || last - first > 20 * MOST_RECTANGLES) return;
-  for (let i = first; i < last; i++) {
-    if (track.kind[i] !== FAULT) continue;
+  const track = each.row.track;
+  for (const i of track.faults) {
+    if (track.start[i] < view.from || track.start[i] > view.to) continue;
     pen.fillStyle = fill[FAULT];
     pen.strokeStyle = colours.mark;
     pen.font = "bold 15px system-ui, sans-serif";
@@ -870,7 +871,7 @@ function eventAt(px, py) {
   if (!place || !place.row || px < view.gutter || py < AXIS) return null;
   const { track } = place.row, time = timeAt(px), near = (3 * (view.to - view.from)) / (view.width - view.gutter);
   let i = track.at(time);
-  if (FAULT !== undefined) for (let j = Math.max(track.before(time - near) - 1, 0), tries = 0; j < track.count && track.start[j] <= time + near && tries < 200; j++, tries++) if (track.kind[j] === FAULT && track.start[j] >= time - near) i = j;
+  i = track.faults.find((j) => Math.abs(track.start[j] - time) <= near) ?? i;
   if (i < 0) { const j = track.before(time); if (j < track.count && track.start[j] - time < near) i = j; }
   return i < 0 ? null : { row: place.row, i };
 }
@@ -983,6 +984,8 @@ function listen() {
 async function begin() {
   decoded(await inflated($("events").textContent));
   view.end = view.to = Math.max(...meta.runs.map((run) => run.end)) || 1;
+  const first = Math.min(...meta.runs.flatMap((run) => run.tracks.map((track) => (track.count ? track.start[0] : view.end))));
+  if (first > 0.1 * view.end && first < view.end) view.from = first; // a part of a run
   $("player").hidden = false;
   chooseColours();
   const alike = (run) => new Set(run.rows.map((row) => row.look)).size < run.rows.length;
