@@ -63,7 +63,7 @@ class Player:
     def __repr__(self) -> str:
         ranks, events = sum(run.ranks for run in self.runs), sum(len(run.events) for run in self.runs)
         sources = " and ".join(dict.fromkeys(run.source for run in self.runs))
-        return f"<Player: {ranks:,} {self.runs[0].row}s, {events:,} events, {sources}>"
+        return f"<Player: {ranks:,} {self.runs[0].row}{'s' * (ranks != 1)}, {events:,} events, {sources}>"
 
     def __post_init__(self) -> None:
         if len(units := {run.unit for run in self.runs}) != 1:
@@ -122,7 +122,7 @@ class Player:
                 sent[event.rank] = sent.get(event.rank, 0) + event.nbytes
         end = max((event.end for event in run.events), default=0.0)
         lasts = style.seconds_text(end) if run.unit == "s" else f"{end:g} {run.unit}"
-        notes = f"{run.ranks:,} {run.row}s, {len(run.events):,} events, {lasts}, {run.source}"
+        notes = f"{run.ranks:,} {run.row}{'s' * (run.ranks != 1)}, {len(run.events):,} events, {lasts}, {run.source}"
         lines = [f"<h2>{escape(run.title)}</h2>"] if run.title else []
         lines += [f"<p>{escape('; '.join(filter(None, [notes, run.note])))}.</p>"]
         lines += [f"<pre>{escape(run.summary)}</pre>"] if run.summary else []

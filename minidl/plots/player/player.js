@@ -498,7 +498,7 @@ function drawFaults(pen, each) {
     if (track.start[i] < view.from || track.start[i] > view.to) continue;
     pen.fillStyle = fill[FAULT];
     pen.strokeStyle = colours.mark;
-    pen.font = "bold 15px system-ui, sans-serif";
+    pen.font = "bold 20px system-ui, sans-serif";
     pen.textAlign = "center";
     pen.textBaseline = "middle";
     pen.lineWidth = 3;
@@ -761,7 +761,7 @@ function writeFacts() {
   const rows = meta.runs.reduce((sum, run) => sum + run.ranks, 0), notes = meta.runs.map((run) => run.note).filter(Boolean);
   const sources = [...new Set(meta.runs.map((run) => run.source))].join(" and ");
   const runs = meta.runs.length > 1 ? [`${meta.runs.length} runs`] : [];
-  const facts = [...runs, `${rows.toLocaleString("en")} ${meta.runs[0].row}s`, `${events.toLocaleString("en")} events`, timeText(view.end - view.start) + (unit() === "s" ? "" : ` ${unit()}`), sources, ...notes];
+  const facts = [...runs, `${rows.toLocaleString("en")} ${meta.runs[0].row}${rows === 1 ? "" : "s"}`, `${events.toLocaleString("en")} events`, timeText(view.end - view.start) + (unit() === "s" ? "" : ` ${unit()}`), sources, ...notes];
   $("facts").textContent = facts.join(" · ");
   $("canvas").setAttribute("aria-label", `Timeline: ${facts.join(", ")}. Arrow keys go from event to event; the words below name it.`);
 }
