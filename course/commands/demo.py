@@ -18,7 +18,8 @@ TRAIN = [
 
 CLOSING = """
 In {folder}/ are loss.png (loss and accuracy), timeline.png (when each node computed, sent and waited), run.html (the
-same, to be played in a browser), metrics.csv, and trace.json.gz for https://ui.perfetto.dev. The same run by hand, to change what you like:
+same, to be played in a browser), metrics.csv, and trace.json.gz for https://ui.perfetto.dev. The same run by hand, to
+change what you like:
 
   {command}
 

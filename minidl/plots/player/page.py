@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from html import escape
-from importlib.resources import files
 from pathlib import Path
 
 from minidl.atomic_files import written_whole
@@ -139,4 +138,4 @@ class Player:
 
 
 def _file(name: str) -> str:
-    return (files("minidl.plots.player") / name).read_text(encoding="utf-8")
+    return Path(__file__).with_name(name).read_text(encoding="utf-8")
