@@ -1,0 +1,71 @@
+"""Sums for the scales of quantizers, in float64 and in the order of the reference: vector instructions add no more than
+one number to each partial sum at a time, so every width of vectors gives the same bits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from minidl.kernels import Array
+from minidl.kernels.jit.compiled import compiled, inner
+from minidl.kernels.jit.eligible import eligible
+from minidl.kernels.jit.function_attributes import never_inlined, wide_vectors
+
+
+LANES = 64
+
+
+def partial_sums(flat: Array, width: int, squared: bool) -> Array:
+    if not eligible(flat):
+        return NotImplemented
+    sums = np.zeros((-(-flat.size // width), min(width, LANES)))
+    _add_buckets(flat, width, bool(squared), sums)
+    return sums
+
+
+def sums_by_sign(flat: Array, period: int) -> tuple[Array, Array]:
+    if not eligible(flat):
+        return NotImplemented
+    sums, below = np.zeros((2, period)), np.zeros(period, np.int64)
+    _add_by_sign(flat, sums[0], sums[1], below)
+    return sums, below
+
+
+@compiled()
+def _add_buckets(flat: Any, width: int, squared: bool, sums: Any) -> None:
+    lanes = sums.shape[1]
+    for bucket in range(sums.shape[0]):
+        numbers = flat[bucket * width : min((bucket + 1) * width, flat.size)]
+        for start in range(0, numbers.size, lanes):
+            _add(numbers[start : min(start + lanes, numbers.size)], squared, sums[bucket])
+
+
+@inner()
+def _add(numbers: Any, squared: bool, sums: Any) -> None:
+    wide_vectors()
+    if squared:
+        for j in range(numbers.size):
+            x = np.float64(numbers[j])
+            sums[j] += x * x
+    else:
+        for j in range(numbers.size):
+            sums[j] += abs(np.float64(numbers[j]))
+
+
+@compiled()
+def _add_by_sign(flat: Any, above: Any, below: Any, counts: Any) -> None:
+    for start in range(0, flat.size, counts.size):
+        _add_row(flat[start : min(start + counts.size, flat.size)], above, below, counts)
+
+
+@inner()
+def _add_row(numbers: Any, above: Any, below: Any, counts: Any) -> None:
+    never_inlined()
+    wide_vectors()
+    for j in range(numbers.size):
+        x = np.float64(numbers[j])
+        is_below = x < 0
+        above[j] += 0.0 if is_below else x
+        below[j] += x if is_below else 0.0
+        counts[j] += is_below
