@@ -14,6 +14,7 @@ from minidl.kernels.jit.function_attributes import never_inlined, wide_vectors
 
 
 LANES = 64
+ROWS = 4
 
 
 def partial_sums(flat: Array, width: int, squared: bool) -> Array:
@@ -55,17 +56,35 @@ def _add(numbers: Any, squared: bool, sums: Any) -> None:
 
 @compiled()
 def _add_by_sign(flat: Any, above: Any, below: Any, counts: Any) -> None:
-    for start in range(0, flat.size, counts.size):
-        _add_row(flat[start : min(start + counts.size, flat.size)], above, below, counts)
+    period = counts.size
+    rows = flat.size // period
+    fours = rows - rows % ROWS
+    for row in range(0, fours, ROWS):
+        _add_rows(flat[row * period : (row + ROWS) * period], ROWS, above, below, counts)
+    for start in range(fours * period, flat.size, period):
+        _add_rows(flat[start : min(start + period, flat.size)], 1, above, below, counts)
 
 
 @inner()
-def _add_row(numbers: Any, above: Any, below: Any, counts: Any) -> None:
+def _add_rows(numbers: Any, rows: int, above: Any, below: Any, counts: Any) -> None:
+    """Add rows, one after the other; four at a time if there are as many, so that sums are loaded and stored once."""
     never_inlined()
     wide_vectors()
-    for j in range(numbers.size):
-        x = np.float64(numbers[j])
-        is_below = x < 0
-        above[j] += 0.0 if is_below else x
-        below[j] += x if is_below else 0.0
-        counts[j] += is_below
+    length = numbers.size // rows
+    if rows == ROWS:
+        for j in range(length):
+            a, b, c = above[j], below[j], counts[j]
+            for row in range(ROWS):
+                x = np.float64(numbers[row * length + j])
+                is_below = x < 0
+                a += 0.0 if is_below else x
+                b += x if is_below else 0.0
+                c += is_below
+            above[j], below[j], counts[j] = a, b, c
+    else:
+        for j in range(length):
+            x = np.float64(numbers[j])
+            is_below = x < 0
+            above[j] += 0.0 if is_below else x
+            below[j] += x if is_below else 0.0
+            counts[j] += is_below

@@ -17,7 +17,7 @@ from minidl.kernels.jit.function_attributes import never_inlined, wide_vectors
 GROUP = 8  # symbols of `bits` bits fill `bits` bytes
 TRITS = 5  # symbols in a byte in base 3
 POWERS = (1, 3, 9, 27, 81)
-DIGITS = (np.arange(256)[:, None] // POWERS % 3).astype(np.uint8)
+DIGITS = sum((np.arange(256, dtype=np.uint64) // p % 3) << (56 - 8 * i) for i, p in enumerate(POWERS))
 
 BYTES = np.uint64(0x00FF00FF00FF00FF)  # every other byte of a word of 64 bits, then pairs and fours of bytes
 PAIRS = np.uint64(0x0000FFFF0000FFFF)
@@ -27,20 +27,25 @@ FOURS = np.uint64(0x00000000FFFFFFFF)
 def pack_bits(numbers: Array, bits: int) -> Array:
     if numbers.dtype != np.uint8 or bits == 1:
         return NotImplemented
-    words = np.zeros(-(-numbers.size // GROUP), np.uint64)
-    words.view(np.uint8)[: numbers.size] = numbers
-    out = np.empty(words.size * bits + GROUP, np.uint8)  # the last words are written beyond their bits
-    _pack(words, bits, out)
+    whole = numbers.size // GROUP
+    end = np.zeros(GROUP, np.uint8)
+    end[: numbers.size - whole * GROUP] = numbers[whole * GROUP :]
+    out = np.empty((whole + 1) * bits + GROUP, np.uint8)  # a word is written beyond its bits
+    _pack(numbers[: whole * GROUP].view(np.uint64), bits, out)
+    _pack(end.view(np.uint64), bits, out[whole * bits :])
     return out[: -(-numbers.size * bits // 8)]
 
 
 def unpack_bits(data: Array, bits: int, count: int) -> Array:
     if not 1 < bits <= 8:
         return NotImplemented
+    data = np.require(data, requirements="W")  # numba would compile another function for read-only arrays
     words = np.empty(-(-count // GROUP), np.uint64)
-    padded = np.zeros(words.size * bits + GROUP, np.uint8)
-    padded[: data.size] = data
-    _unpack(padded, bits, words)
+    inside = max((data.size - GROUP) // bits + 1, 0)  # words that are read within the data
+    _unpack(data, bits, words[:inside])
+    end = np.zeros((words.size - inside) * bits + GROUP, np.uint8)
+    end[: data.size - inside * bits] = data[inside * bits :]
+    _unpack(end, bits, words[inside:])
     return words.view(np.uint8)[:count]
 
 
@@ -61,15 +66,15 @@ def _unpack(data: Any, bits: int, words: Any) -> None:
     """Undo `_pack`: split a word three times."""
     one, two, four = np.uint64(bits), np.uint64(2 * bits), np.uint64(4 * bits)
     top = np.uint64(64 - 8 * bits)
-    mask = np.uint64(255) >> np.uint64(8 - bits)
-    bytes_, pairs, fours = BYTES // np.uint64(255) * mask, (np.uint64(1) << two) - np.uint64(1), np.uint64(0)
-    pairs *= np.uint64(0x0000000100000001)
-    fours = (np.uint64(1) << four) - np.uint64(1)
+    unit = np.uint64(1)
+    singles = ((unit << one) - unit) * np.uint64(0x0001000100010001)
+    pairs = ((unit << two) - unit) * np.uint64(0x0000000100000001)
+    fours = (unit << four) - unit
     for i in range(words.size):
         w = _word_at(data, bits * i) >> top
         w = (w >> four) | ((w & fours) << np.uint64(32))
         w = ((w >> two) & pairs) | ((w & pairs) << np.uint64(16))
-        words[i] = ((w >> one) & bytes_) | ((w & bytes_) << np.uint64(8))
+        words[i] = ((w >> one) & singles) | ((w & singles) << np.uint64(8))
 
 
 def _pointer(context: Any, builder: Any, array_type: Any, array: Any, at: Any) -> Any:
@@ -112,8 +117,8 @@ def pack_trits(symbols: Array) -> Array:
 
 
 def unpack_trits(packed: Array, count: int) -> Array:
-    out = np.empty(packed.size * TRITS, np.uint8)
-    _unpack_trits(packed, DIGITS, out)
+    out = np.empty(packed.size * TRITS + GROUP, np.uint8)  # a word is written beyond its five digits
+    _unpack_trits(np.require(packed, requirements="W"), DIGITS, out)
     return out[:count]
 
 
@@ -129,9 +134,7 @@ def _pack_trits(symbols: Any, out: Any) -> None:
 @compiled()
 def _unpack_trits(packed: Any, digits: Any, out: Any) -> None:
     for i in range(packed.size):
-        row = digits[packed[i]]
-        for j in range(TRITS):
-            out[TRITS * i + j] = row[j]
+        _put_word(out, TRITS * i, digits[packed[i]])
 
 
 def two_values(symbols: Array, values: Array) -> Array:
