@@ -108,9 +108,7 @@ class ErrorFeedback(Wrapper):
 
     def _accumulated(self, array: Array) -> Array:
         self._check_contraction(array.size)
-        if self.residual is None:
-            return np.array(array)
-        return np.add(array, self.residual, out=self.residual)  # in the same memory, which is faster than in new one
+        return np.array(array) if self.residual is None else np.asarray(array + self.residual)
 
     def _check_contraction(self, size: int | None = None) -> None:
         """Raise ValueError if the compressor states a bound on its squared error that is 1 or more."""

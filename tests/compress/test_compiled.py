@@ -7,8 +7,19 @@ from hypothesis import strategies as st
 
 from minidl import kernels, random
 from minidl.compress import (
-    DGC, QSGD, ErrorFeedback, Half, Lossless, OneBit, RandomK, Sign, Signum, TernGrad, Threshold, TopK,
-)  # fmt: skip
+    DGC,
+    QSGD,
+    ErrorFeedback,
+    Half,
+    Lossless,
+    OneBit,
+    RandomK,
+    Sign,
+    Signum,
+    TernGrad,
+    Threshold,
+    TopK,
+)
 from minidl.compress.quantizer import pack_bits, unpack_bits
 from minidl.compress.top_k import larger_than, largest
 from minidl.kernels import counterparts
@@ -76,6 +87,7 @@ def test_messages_and_sums_have_the_bits_of_the_reference(monkeypatch):
 @given(st.data(), st.lists(st.sampled_from([0.0, -1.1, 1.1, 2.3, np.inf, np.nan]), min_size=1, max_size=99))
 def test_the_largest_entries_are_those_of_a_stable_sort(data, values):
     flat, k = np.array(values, "float32"), data.draw(st.integers(1, len(values)))
+    flat[-1:].view(np.uint32)[:] |= np.uint32(data.draw(st.sampled_from([0, 0x7FF00000])))  # an unusual NaN, perhaps
     order = sorted(range(len(values)), key=lambda i: (not np.isnan(flat[i]), -abs(flat[i]), i))
     with pytest.MonkeyPatch.context() as patch:
         for size in (1, 10**9):  # with and without compiled code
@@ -87,7 +99,7 @@ def test_the_largest_entries_are_those_of_a_stable_sort(data, values):
 def test_a_sample_that_is_unlike_the_whole_costs_time_but_no_entry(monkeypatch):
     monkeypatch.setattr(counterparts, "LARGE", 1)
     flat = np.random.default_rng(0).standard_normal(70_003).astype("float32")
-    flat.reshape(-1)[np.arange(flat.size) % 512 < 64] *= 100  # the sample is the large ones
+    flat.reshape(-1)[np.arange(flat.size) % 4096 < 256] *= 100  # the sample is the large ones
     few = flat.size // 5
     assert largest(flat, few).tolist() == np.sort(np.argsort(-np.abs(flat), kind="stable")[:few]).tolist()
 

@@ -20,7 +20,7 @@ from minidl.kernels.jit.vectors import first_one, reaching, wide_vectors
 MANTISSA = {4: 23, 8: 52}  # bits, by the bytes of a number
 TABLES = 4  # adjacent numbers are counted apart, so that no counter waits for its last addition
 BLOCK = 16  # numbers that `reaching` compares
-SAMPLE, EVERY = 64, 8  # the first 64 numbers of every 8 times 64 are the sample
+SAMPLE, EVERY = 256, 16  # the first 256 numbers of every 16 times 256 are the sample
 
 
 def candidates(flat: Array, k: int) -> Array:
@@ -28,13 +28,14 @@ def candidates(flat: Array, k: int) -> Array:
         return NotImplemented
     bits, mask = _bits(flat)
     shift = bits.dtype.type(MANTISSA[flat.itemsize] - 3)
+    infinity = int(flat.dtype.type(np.inf).view(bits.dtype) >> shift)  # its bin: above it all are NaN, which are equal
     for every in (EVERY, 1):
         counts = np.zeros((TABLES, (int(mask) >> int(shift)) + 1), np.int64)
         _count(bits, mask, shift, every, counts)
         wanted = k if every == 1 else k / every + 4 * (k / every) ** 0.5  # four standard deviations more
         from_the_top = np.cumsum(counts.sum(axis=0)[::-1])
-        last_bin = max(counts.shape[1] - 1 - int(np.searchsorted(from_the_top, wanted)), 0)
-        found = _at_least(bits, mask, last_bin << int(shift))
+        last_bin = counts.shape[1] - 1 - int(np.searchsorted(from_the_top, wanted))
+        found = _at_least(bits, mask, min(max(last_bin, 0), infinity) << int(shift))
         if found.size >= k:
             break
     return found

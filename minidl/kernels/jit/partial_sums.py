@@ -1,5 +1,7 @@
-"""Sums for the scales of quantizers, in float64 and in the order of the reference: vector instructions add no more than
-one number to each partial sum at a time, so every width of vectors gives the same bits."""
+"""Sums for the scales of quantizers, with the bits of numpy's: many partial sums, each added up in order, in float64.
+
+Vector instructions add to several partial sums at a time, so their width does not change the order of additions.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +14,8 @@ from minidl.kernels.jit.compiled import compiled, inner
 from minidl.kernels.jit.eligible import eligible
 from minidl.kernels.jit.function_attributes import never_inlined, wide_vectors
 
-
-LANES = 64
-ROWS = 4
+LANES = 64  # as in minidl.compress.quantizer
+ROWS = 4  # rows that are added before the sums are stored again
 
 
 def partial_sums(flat: Array, width: int, squared: bool) -> Array:

@@ -7,6 +7,7 @@ order. Source: O'Neill, PCG (Harvey Mudd College HMC-CS-2014-0905), sections 4.3
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -68,10 +69,9 @@ def _halves(numbers: list[int]) -> Array:
     return np.array([[number >> 64, number % (1 << 64)] for number in numbers], np.uint64)
 
 
-@intrinsic
-def _step(
+def _stepping(
     typing_context: Any, high: Any, low: Any, by_high: Any, by_low: Any, plus_high: Any, plus_low: Any
-) -> Any:
+) -> tuple[Any, Callable[..., Any]]:
     """The halves of state times `by` plus `plus`, numbers of 128 bits."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -85,7 +85,11 @@ def _step(
         halves = [builder.trunc(builder.lshr(moved, wide(64)), word), builder.trunc(moved, word)]
         return context.make_tuple(builder, signature.return_type, halves)
 
-    return types.UniTuple(types.uint64, 2)(*[types.uint64] * 6), generate
+    pair: Any = types.UniTuple
+    return pair(types.uint64, 2)(*[types.uint64] * 6), generate
+
+
+_step: Any = intrinsic(_stepping)
 
 
 @inner()
@@ -118,9 +122,7 @@ def _draw(states: Any, step: Any, count: int, numbers: Any) -> None:
 
 
 @compiled()
-def _round_to_levels(
-    flat: Any, steps: Any, width: int, levels: int, states: Any, step: Any, symbols: Any
-) -> None:
+def _round_to_levels(flat: Any, steps: Any, width: int, levels: int, states: Any, step: Any, symbols: Any) -> None:
     chance = np.empty(BLOCK)
     for start in range(0, flat.size, BLOCK):
         end = min(start + BLOCK, flat.size)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -39,7 +40,7 @@ def pack_bits(numbers: Array, bits: int) -> Array:
 def unpack_bits(data: Array, bits: int, count: int) -> Array:
     if not 1 < bits <= 8:
         return NotImplemented
-    data = np.require(data, requirements="W")  # numba would compile another function for read-only arrays
+    data = np.require(data[: -(-count * bits // 8)], requirements="W")  # numba compiles read-only arrays apart
     words = np.empty(-(-count // GROUP), np.uint64)
     inside = max((data.size - GROUP) // bits + 1, 0)  # words that are read within the data
     _unpack(data, bits, words[:inside])
@@ -82,8 +83,7 @@ def _pointer(context: Any, builder: Any, array_type: Any, array: Any, at: Any) -
     return builder.bitcast(builder.gep(data, [at]), ir.IntType(64).as_pointer())
 
 
-@intrinsic
-def _word_at(typing_context: Any, data: Any, at: Any) -> Any:
+def _reading(typing_context: Any, data: Any, at: Any) -> tuple[Any, Callable[..., Any]]:
     """The eight bytes from data[at] on as one number, the first byte highest."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -94,8 +94,7 @@ def _word_at(typing_context: Any, data: Any, at: Any) -> Any:
     return types.uint64(data, types.int64), generate
 
 
-@intrinsic
-def _put_word(typing_context: Any, out: Any, at: Any, word: Any) -> Any:
+def _writing(typing_context: Any, out: Any, at: Any, word: Any) -> tuple[Any, Callable[..., Any]]:
     """Write a number into the eight bytes from out[at] on, the highest byte first."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -104,6 +103,10 @@ def _put_word(typing_context: Any, out: Any, at: Any, word: Any) -> Any:
         return context.get_dummy_value()
 
     return types.void(out, types.int64, types.uint64), generate
+
+
+_word_at: Any = intrinsic(_reading)
+_put_word: Any = intrinsic(_writing)
 
 
 def pack_trits(symbols: Array) -> Array:
