@@ -146,7 +146,7 @@ class DGC(Sparse):
             refuse_momentum("DGC", optimizer, lr=0.1)
 
 
-@compiled_in("velocities")
+@compiled_in("few_entries")
 def add_velocity(accumulated: Array, velocity: Array, gradient: Array, momentum: float) -> None:
     """velocity = momentum velocity + gradient; accumulated += velocity; both in place."""
     velocity *= momentum

@@ -58,7 +58,7 @@ class OneBit(Quantizer):
         return two_values(symbols, scales.reshape(2, columns(shape))) if symbols.size else scales[:0]
 
 
-@compiled_in("partial_sums")
+@compiled_in("few_bits")
 def sums_by_sign(flat: Array, period: int) -> tuple[Array, Array]:
     """The sums of numbers not below zero, and below it (float64), for a vector read as rows of `period` numbers.
 

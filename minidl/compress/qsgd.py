@@ -88,7 +88,7 @@ class QSGD(RandomChoices, Quantizer):
         norms = np.sqrt(partial_sums(flat, width, True).sum(axis=1)).astype(np.float32)
         safe = np.where((norms > 0) & np.isfinite(norms), norms, np.inf)  # else all levels of the bucket are 0
         steps = self.levels / safe.astype(np.float64)  # in float32 the inverse of a tiny norm would be infinite
-        return norms, levels_at_random(flat, steps, width, self.levels, self.choices)
+        return norms, levels_at_random(flat, steps, width, self.levels, self.choices.random(flat.size))
 
     def dequantize(self, scales: Array, symbols: Array, shape: tuple[int, ...]) -> Array:
         return numbers_of_levels(symbols, scales, self._width(symbols.size), self.levels)
@@ -100,11 +100,11 @@ class QSGD(RandomChoices, Quantizer):
         return max(size if self.bucket is None else min(self.bucket, size), 1)
 
 
-@compiled_in("rounding")
-def levels_at_random(flat: Array, steps: Array, width: int, levels: int, generator: np.random.Generator) -> Array:
-    """Round |x| times the step of x's bucket up or down at random: symbols `levels` + sign(x) level."""
+@compiled_in("few_bits")
+def levels_at_random(flat: Array, steps: Array, width: int, levels: int, chances: Array) -> Array:
+    """Symbols `levels` + sign(x) level: |x| times the step of its bucket, rounded down after adding its chance."""
     flat = flat.astype(np.float64)
     ratio = np.abs(flat) * np.repeat(steps, width)[: flat.size]
-    level = np.floor(np.nan_to_num(ratio) + generator.random(flat.size))
+    level = np.floor(np.nan_to_num(ratio) + chances)
     level = np.minimum(level, levels)  # rounding to float32 may make a norm smaller than its largest number
     return (levels + np.copysign(level, flat)).astype(np.uint8 if levels <= 127 else np.uint32)

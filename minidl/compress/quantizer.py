@@ -82,7 +82,7 @@ def split_scales(message: Message, count: int) -> tuple[Array, Array]:
     return scales.astype(np.result_type(np.float32, message.dtype), copy=False), message.data[4 * count :]
 
 
-@compiled_in("partial_sums")
+@compiled_in("few_bits")
 def partial_sums(flat: Array, width: int, squared: bool) -> Array:
     """The magnitudes of a vector, or their squares, added up in float64: a row for each bucket of `width` numbers.
 
@@ -97,35 +97,39 @@ def partial_sums(flat: Array, width: int, squared: bool) -> Array:
     return added.reshape(buckets, rounds, lanes).sum(axis=1)
 
 
-@compiled_in("symbols")
+@compiled_in("few_bits")
 def two_values(symbols: Array, values: Array) -> Array:
     """values[1] where the symbol is 1, values[0] elsewhere, by columns; flat."""
     return np.where(symbols.reshape(-1, values.shape[1]), values[1], values[0]).reshape(-1)
 
 
-@compiled_in("symbols")
+@compiled_in("few_bits")
 def numbers_of_levels(symbols: Array, scales: Array, width: int, levels: int) -> Array:
     """scale (symbol - levels) / levels, with one scale for each bucket of `width` numbers; in the scales' dtype."""
     fractions = (symbols.astype(np.float64) - levels) / levels
     return (np.repeat(scales, width)[: symbols.size] * fractions).astype(scales.dtype)
 
 
-@compiled_in("symbols")
 def pack_bits(numbers: Array, bits: int) -> Array:
     """Write numbers below 2**bits in `bits` bits each (at most 32), highest bit first: ceil(len * bits / 8) bytes."""
     if bits == 1:
         return np.packbits(numbers)
+    if bits == 4:  # two numbers at a time, the first in the lower byte
+        pairs = np.append(numbers.astype(np.uint8), np.zeros(numbers.size % 2, np.uint8)).view("<u2")
+        return ((pairs << 4) | (pairs >> 8)).astype(np.uint8)
     kind = _kind(bits)
     width = 8 * kind.itemsize
     whole = np.unpackbits(numbers.astype(kind).view(np.uint8)).reshape(numbers.size, width)
     return np.packbits(whole[:, width - bits :])
 
 
-@compiled_in("symbols")
 def unpack_bits(data: Array, bits: int, count: int) -> Array:
     """Read the first `count` numbers that `pack_bits` wrote."""
     if bits == 1:
         return np.unpackbits(data, count=count)
+    if bits == 4:
+        pairs = data.astype("<u2")
+        return ((pairs >> 4) | ((pairs & 15) << 8)).view(np.uint8)[:count]
     kind = _kind(bits)
     width = 8 * kind.itemsize
     whole = np.zeros((count, width), np.uint8)

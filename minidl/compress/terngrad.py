@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from minidl.arguments import real_number
+from minidl.compress.qsgd import levels_at_random
 from minidl.compress.quantizer import Quantizer, numbers_of_levels, partial_sums
 from minidl.compress.random_choices import RandomChoices
 from minidl.kernels import Array
@@ -15,6 +16,20 @@ from minidl.kernels.counterparts import compiled_in
 
 TRITS = 5  # per byte: 3**5 = 243 combinations
 WEIGHTS = 3 ** np.arange(TRITS, dtype=np.uint8)
+
+
+@compiled_in("few_bits")
+def pack_trits(symbols: Array) -> Array:
+    """Write five symbols in each byte, as digits in base 3, the lowest first."""
+    whole = np.zeros((-(-symbols.size // TRITS), TRITS), np.uint8)
+    whole.reshape(-1)[: symbols.size] = symbols
+    return (whole * WEIGHTS).sum(axis=1, dtype=np.uint8)
+
+
+@compiled_in("few_bits")
+def unpack_trits(packed: Array, count: int) -> Array:
+    """Read the first `count` symbols that `pack_trits` wrote."""
+    return (packed[:, None] // WEIGHTS % 3).reshape(-1)[:count]
 
 
 @dataclass
@@ -48,6 +63,7 @@ class TernGrad(RandomChoices, Quantizer):
     """
 
     symbols = 3
+    pack, unpack = staticmethod(pack_trits), staticmethod(unpack_trits)
     clip: float | None = None
 
     def __post_init__(self) -> None:
@@ -64,39 +80,11 @@ class TernGrad(RandomChoices, Quantizer):
             bound = self.clip * np.sqrt(partial_sums(flat, flat.size, True).sum() / flat.size)
         largest = np.abs([flat.max(initial=0), flat.min(initial=0)]).max()
         scale = np.minimum(largest, bound).astype(np.float32)
-        safe = scale if 0 < scale < np.inf else np.inf
-        return np.array([scale]), signs_at_random(flat, safe, bound, self.choices)
+        step = 1 / np.float64(scale if 0 < scale < np.inf else np.inf)  # infinity: 0 is sent for all
+        return np.array([scale]), levels_at_random(flat, np.array([step]), flat.size, 1, self.choices.random(flat.size))
 
     def dequantize(self, scales: Array, symbols: Array, shape: tuple[int, ...]) -> Array:
         return numbers_of_levels(symbols, scales, max(symbols.size, 1), 1)
 
-    def pack(self, symbols: Array) -> Array:
-        return pack_trits(symbols)
-
     def packed_bytes(self, count: int) -> int:
         return -(-count // TRITS)
-
-    def unpack(self, packed: Array, count: int) -> Array:
-        return unpack_trits(packed, count)
-
-
-@compiled_in("rounding")
-def signs_at_random(flat: Array, scale: float, bound: float, generator: np.random.Generator) -> Array:
-    """Symbols 1 + sign(x) with probability min(|x|, bound) / scale, else 1."""
-    magnitudes = np.minimum(np.abs(flat.astype(np.float64)), bound)
-    is_sent = generator.random(flat.size) < magnitudes / scale
-    return (1 + np.sign(np.where(is_sent, flat, 0))).astype(np.uint8)
-
-
-@compiled_in("symbols")
-def pack_trits(symbols: Array) -> Array:
-    """Write five symbols in each byte, as digits in base 3, the lowest first."""
-    whole = np.zeros((-(-symbols.size // TRITS), TRITS), np.uint8)
-    whole.reshape(-1)[: symbols.size] = symbols
-    return (whole * WEIGHTS).sum(axis=1, dtype=np.uint8)
-
-
-@compiled_in("symbols")
-def unpack_trits(packed: Array, count: int) -> Array:
-    """Read the first `count` symbols that `pack_trits` wrote."""
-    return (packed[:, None] // WEIGHTS % 3).reshape(-1)[:count]

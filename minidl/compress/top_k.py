@@ -73,13 +73,13 @@ def largest(flat: Array, k: int) -> Array:
     return among[is_chosen]
 
 
-@compiled_in("magnitudes")
+@compiled_in("few_entries")
 def candidates(flat: Array, k: int) -> Array:
     """Indices, in rising order, that include the k entries of largest magnitude and all equal to the last of them."""
     return np.arange(flat.size)
 
 
-@compiled_in("magnitudes")
+@compiled_in("few_entries")
 def larger_than(flat: Array, bound: float) -> Array:
     """The indices of the entries with a magnitude above `bound`, and of NaN, in rising order."""
     return np.flatnonzero(~(np.abs(flat) <= bound))

@@ -1,11 +1,11 @@
-"""Functions of numpy that have a compiled counterpart, though they are no kernels: `compiled_in`."""
+"""Functions of numpy that are no kernels, but have a compiled counterpart: `compiled_in`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
 from importlib import import_module
-from typing import Any, TypeVar, cast
+from typing import Any
 
 import numpy as np
 
@@ -14,25 +14,27 @@ from minidl.kernels.selection import active
 LARGE = 8192
 """Size of the first argument from which on the counterpart is called: below, importing numba takes longest."""
 
-F = TypeVar("F", bound=Callable[..., Any])
+DTYPES = {np.dtype(name) for name in ("float32", "float64", "uint8", "bool")}
 
 
-def compiled_in(module: str) -> Callable[[F], F]:
-    """With the numba kernels, let the function of the same name in `jit/<module>.py` compute large arrays.
+def compiled_in(module: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """With the numba kernels, call the function of the same name in `jit/<module>.py` for large arrays of DTYPES.
 
-    Both must return the same bits. The counterpart returns NotImplemented for arguments that it does not support, such
-    as arrays of float16. Unlike a kernel's, its work takes no time in a simulation.
+    Both must return the same bits. Unlike a kernel's, the work of the counterpart takes no time in a simulation.
     """
 
-    def decorate(function: F) -> F:
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(function)
         def chosen(first: Any, *others: Any) -> Any:
-            if type(first) is np.ndarray and first.size >= LARGE and active() == "numba":
-                counterpart = getattr(import_module(f"minidl.kernels.jit.{module}"), function.__name__)
-                if (result := counterpart(first, *others)) is not NotImplemented:
-                    return result
-            return function(first, *others)
+            arrays = [each for each in (first, *others) if isinstance(each, np.ndarray)]
+            if first.size < LARGE or active() != "numba" or not all(map(_fits, arrays)):
+                return function(first, *others)
+            return getattr(import_module(f"minidl.kernels.jit.{module}"), function.__name__)(first, *others)
 
-        return cast(F, chosen)
+        return chosen
 
     return decorate
+
+
+def _fits(array: Any) -> bool:
+    return type(array) is np.ndarray and array.flags.c_contiguous and array.dtype in DTYPES

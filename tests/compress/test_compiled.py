@@ -20,7 +20,6 @@ from minidl.compress import (
     Threshold,
     TopK,
 )
-from minidl.compress.quantizer import pack_bits, unpack_bits
 from minidl.compress.top_k import larger_than, largest
 from minidl.kernels import counterparts
 from tests.together import naming
@@ -102,28 +101,6 @@ def test_a_sample_that_is_unlike_the_whole_costs_time_but_no_entry(monkeypatch):
     flat.reshape(-1)[np.arange(flat.size) % 4096 < 256] *= 100  # the sample is the large ones
     few = flat.size // 5
     assert largest(flat, few).tolist() == np.sort(np.argsort(-np.abs(flat), kind="stable")[:few]).tolist()
-
-
-def test_symbols_of_every_width_are_packed_as_by_the_reference(monkeypatch):
-    monkeypatch.setattr(counterparts, "LARGE", 1)
-    for bits in range(1, 9):
-        for count in (1, 7, 8, 9, 1003):
-            with naming(bits, count):
-                symbols = np.random.default_rng(count).integers(0, 2**bits, count).astype(np.uint8)
-                packed = pack_bits(symbols, bits)
-                assert packed.tobytes() == pack_bits.__wrapped__(symbols, bits).tobytes()
-                packed.flags.writeable = False
-                assert unpack_bits(packed, bits, count).tobytes() == symbols.tobytes()
-
-
-def test_a_generator_other_than_numpys_default_draws_as_before():
-    array = numbers(10_007, "float32", ODD)
-    for compressor in (QSGD(7), TernGrad()):
-        found = []
-        for name in ("numpy", "numba"):
-            with kernels.use(name), random.using(np.random.Generator(np.random.MT19937(5))):
-                found.append(compressor.encode(array).data.tobytes())
-        assert found[0] == found[1]
 
 
 def test_compressing_takes_no_time_in_a_simulation():

@@ -20,7 +20,7 @@ import numpy as np
 
 from minidl.cores import cores
 from minidl.kernels import Array, cache, jit
-from minidl.kernels.jit import conversions, magnitudes, partial_sums, rounding, symbols, velocities
+from minidl.kernels.jit import conversions, few_bits, few_entries
 from minidl.kernels.jit.compiled import KERNELS
 from minidl.kernels.jit.convolution import MANY_FILTERS, add_products
 from minidl.kernels.jit.side_by_side import Progress, compile_side_by_side
@@ -212,25 +212,16 @@ def _sparse(row: Array) -> None:
     jit.sparse_logistic_epoch(row.copy(), row, np.arange(4, dtype=np.int32), np.array([0, 4]), row[:1], 0.1)
 
 
-def _choose_entries(row: Array) -> None:
-    magnitudes.candidates(row, 1)
-    magnitudes.larger_than(row, 0.5)
-    velocities.add_velocity(row.copy(), row.copy(), row, 0.9)
-
-
-def _quantize(row: Array) -> None:
-    generator = np.random.default_rng(0)
-    rounding.levels_at_random(row, np.ones(1), row.size, 1, generator)
-    signs = rounding.signs_at_random(row, 1.0, 1.0, generator)
-    partial_sums.partial_sums(row, row.size, True)
-    partial_sums.sums_by_sign(row, row.size)
-    symbols.two_values(signs, np.ones((2, 1), row.dtype))
-    symbols.numbers_of_levels(signs, row[:1], row.size, 1)
-
-
-def _pack(numbers: Array) -> None:
-    symbols.unpack_bits(symbols.pack_bits(numbers, 2), 2, numbers.size)
-    symbols.unpack_trits(symbols.pack_trits(numbers), numbers.size)
+def _compress(row: Array) -> None:
+    few_entries.candidates(row, 1)
+    few_entries.larger_than(row, 0.5)
+    few_entries.add_velocity(row.copy(), row.copy(), row, 0.9)
+    few_bits.partial_sums(row, row.size, True)
+    few_bits.sums_by_sign(row, row.size)
+    symbols = few_bits.levels_at_random(row, np.ones(1), row.size, 1, np.ones(row.size))
+    few_bits.numbers_of_levels(symbols, row[:1], row.size, 1)
+    few_bits.two_values(symbols, np.ones((2, 1), row.dtype))
+    few_bits.unpack_trits(few_bits.pack_trits(symbols), symbols.size)
 
 
 def _rows(dtype: str) -> Array:
@@ -311,9 +302,7 @@ OTHER_FAMILIES: tuple[Family, ...] = (
         "sparse": lambda dtype: _sparse(np.ones(4, dtype)),
     },
     {
-        "quantizers": lambda dtype: _quantize(np.ones(4, dtype)),
-        "packed_symbols": lambda dtype: _pack(np.ones(4, np.uint8)),
-        "largest_entries": lambda dtype: _choose_entries(np.ones(4, dtype)),
+        "compressors": lambda dtype: _compress(np.ones(4, dtype)),
     },
 )
 """What training the models of `nn.models` does not call."""

@@ -15,11 +15,6 @@ Short rows are copied eight numbers at a time, on every processor:
     evens(x, y), odds(x, y)                     # of the sixteen numbers x, y: a[i : i + 16 : 2], a[i + 1 : i + 16 : 2]
     first_pairs(x, y), last_pairs(x, y)         # x[0], y[0], x[1], y[1], ...: eight each
 
-Whole numbers are compared with a bound sixteen at a time:
-
-    found = reaching(a, i, mask, least)         # bit j is 1 if (a[i + j] & mask) >= least, for j = 0, ..., 15
-    first_one(found)                            # its lowest bit that is 1
-
 Indices are not checked. Call `wide_vectors()` first.
 """
 
@@ -40,8 +35,8 @@ from numba.extending import intrinsic
 from minidl.kernels.jit.function_attributes import wide_vectors
 
 __all__ = [
-    "evens", "first_one", "first_pairs", "last_pairs", "load", "load_8", "multiply_add", "numbers_of", "odds", "plus",
-    "reaching", "store", "total", "wide_vectors", "zeros",
+    "evens", "first_pairs", "last_pairs", "load", "load_8", "multiply_add", "numbers_of", "odds", "plus", "store",
+    "total", "wide_vectors", "zeros",
 ]  # fmt: skip
 
 HAS_AVX512 = not os.environ.get("NUMBA_CPU_NAME") and bool(llvm.get_host_cpu_features().get("avx512f"))
@@ -164,27 +159,6 @@ def _total(typing_context: Any, vector: Any) -> tuple[Any, Callable[..., Any]]:
     return vector.number(vector), generate
 
 
-def _reaching(typing_context: Any, a: Any, i: Any, mask: Any, least: Any) -> tuple[Any, Callable[..., Any]]:
-    vector = Vector(a.dtype, 16)
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        place = _place(context, builder, signature.args[0], arguments[0], arguments[1], vector)
-        loaded = builder.load(place)
-        loaded.align = a.dtype.bitwidth // 8
-        mask_value, least_value = (_repeated(builder, value, context.get_value_type(vector)) for value in arguments[2:])
-        found = builder.icmp_unsigned(">=", builder.and_(loaded, mask_value), least_value)
-        return builder.zext(builder.bitcast(found, ir.IntType(16)), ir.IntType(64))
-
-    return types.uint64(a, types.int64, a.dtype, a.dtype), generate
-
-
-def _first_one(typing_context: Any, bits: Any) -> tuple[Any, Callable[..., Any]]:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
-
-    return types.int64(types.uint64), generate
-
-
 numbers_of: Any = intrinsic(_numbers_of)
 zeros: Any = intrinsic(_zeros)
 load: Any = intrinsic(_load)
@@ -193,8 +167,6 @@ store: Any = intrinsic(_store)
 multiply_add: Any = intrinsic(_multiply_add)
 total: Any = intrinsic(_total)
 plus: Any = intrinsic(_plus)
-reaching: Any = intrinsic(_reaching)
-first_one: Any = intrinsic(_first_one)
 evens: Any = _of_sixteen([*range(0, 16, 2)])
 odds: Any = _of_sixteen([*range(1, 16, 2)])
 first_pairs: Any = _of_sixteen([0, 8, 1, 9, 2, 10, 3, 11])
