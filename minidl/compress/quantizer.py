@@ -129,7 +129,7 @@ def unpack_bits(data: Array, bits: int, count: int) -> Array:
         return np.unpackbits(data, count=count)
     if bits == 4:
         pairs = data.astype("<u2")
-        return ((pairs >> 4) | ((pairs & 15) << 8)).view(np.uint8)[:count]
+        return ((pairs | (pairs << 12)) >> 4).view(np.uint8)[:count]
     kind = _kind(bits)
     width = 8 * kind.itemsize
     whole = np.zeros((count, width), np.uint8)

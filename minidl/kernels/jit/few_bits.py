@@ -108,8 +108,12 @@ def _scale_bucket(symbols: Any, scale: float, levels: int, out: Any) -> None:
     never_inlined()
     wide_vectors()
     middle, most = np.int32(levels), np.float64(levels)
-    for i in range(out.size):
-        out[i] = scale * (np.float64(np.int32(symbols[i]) - middle) / most)
+    if levels == 1:  # a division by 1 takes its time, too
+        for i in range(out.size):
+            out[i] = scale * np.float64(np.int32(symbols[i]) - middle)
+    else:
+        for i in range(out.size):
+            out[i] = scale * (np.float64(np.int32(symbols[i]) - middle) / most)
 
 
 def two_values(symbols: Array, values: Array) -> Array:
@@ -158,13 +162,13 @@ def _pack_trits(symbols: Any, out: Any) -> None:
 
 
 def unpack_trits(packed: Array, count: int) -> Array:
-    out = np.empty((packed.size, TRITS), np.uint8)
+    out = np.empty(packed.size * TRITS, np.uint8)
     _unpack_trits(np.require(packed, requirements="W"), DIGITS, out)  # numba compiles read-only arrays apart
-    return out.reshape(-1)[:count]
+    return out[:count]
 
 
 @compiled()
 def _unpack_trits(packed: Any, digits: Any, out: Any) -> None:
     for i in range(packed.size):
-        for j in range(TRITS):
-            out[i, j] = digits[packed[i], j]
+        row, at = digits[packed[i]], TRITS * i
+        out[at], out[at + 1], out[at + 2], out[at + 3], out[at + 4] = row[0], row[1], row[2], row[3], row[4]
