@@ -116,7 +116,6 @@ def pytest_collection() -> Iterator[object]:
 
 def pytest_collection_finish() -> None:
     """Leave the collected tests out of garbage collections: one took half a second, among forty thousand tests."""
-    gc.collect()
     gc.freeze()
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.command import QUICK, assert_same_bits, refuses, succeeds
+from tests.tiers import exhaustively
 
 TRAIN = ("train", "--model", "mlp", "--data", "spirals", "--on", "simulation", "--epochs", 1)
 
@@ -112,7 +113,7 @@ def sum_of_bytes(folder: Path) -> int:
     return sum(int(row["bytes"]) for row in csv.DictReader((folder / "metrics.csv").open()))
 
 
-@pytest.mark.parametrize("model", ["resnet", "lenet"])
+@pytest.mark.parametrize("model", ["lenet", *exhaustively("resnet")])
 def test_the_layers_of_the_default_model_and_of_lenet_are_divided(model):
     few = ("--import", few_digits(), "--data", "few", "--model", model, "--epochs", 1)
     said = succeeds("train", *few, "--on", "simulation", "--plan", "dp=2,pp=2,tp=2", "--batch-size", 32, "--out", model)
