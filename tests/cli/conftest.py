@@ -1,18 +1,14 @@
-"""Each test runs in an empty folder. Pictures are drawn where a test looks at them; elsewhere the files stay empty.
-
-The data set `spirals` has 300 points, not 1,000, for what runs in this process.
-"""
+"""Each test runs in an empty folder. Pictures are drawn where a test looks at them; elsewhere the files stay empty."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from minidl import data, kernels, parallel
+from minidl import kernels, parallel
 from tests.cli.command import end_what_was_started
 
 from matplotlib.figure import Figure  # isort: skip  (after minidl, which chooses numpy's instruction set)
@@ -46,7 +42,6 @@ def _undrawn(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
 def _in_an_empty_folder_with_the_kernels_of_numpy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MINIDL_KERNELS", "numpy")
-    monkeypatch.setitem(data._DATA_SETS, "spirals", partial(data.spirals, n=300))
     with kernels.use("numpy"):  # for what the test itself computes
         yield
     end_what_was_started()

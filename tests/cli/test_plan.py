@@ -75,18 +75,6 @@ def test_a_plan_may_divide_experts_and_the_report_says_what_they_were_sent():
     refuses("memory --data my.txt", {f"--model {model} --plan ep=2": "how many tokens meet in the experts of a rank"})
 
 
-def test_a_plan_may_order_its_axes_which_changes_no_bit(tmp_path):
-    for name, setting in {"usual": "", "ordered": ",axes=[tp, pp, dp]"}.items():
-        succeeds(*TRAIN, "--plan", f"dp=2,tp=2,micro_batches=2{setting}", "--out", name)
-    assert_same_bits(tmp_path / "ordered", tmp_path / "usual")
-
-
-def test_replicas_of_a_plan_may_share_out_their_state_which_changes_no_bit(tmp_path):
-    for name, setting in {"copies": "", "shared out": ",shard=3"}.items():
-        succeeds(*TRAIN, "--plan", f"dp=2,tp=2,micro_batches=2,algorithm=ordered{setting}", "--out", name)
-    assert_same_bits(tmp_path / "shared out", tmp_path / "copies")
-
-
 def test_a_plan_may_name_a_file_of_a_schedule_with_which_it_has_the_bits_of_the_kind_in_the_file(tmp_path):
     succeeds("schedule", "zb-h1", "--stages", 2, "--micro-batches", 3, "--out", "drawn by us")
     for name, schedule in {"kind": "zb-h1,micro_batches=3", "file": "drawn by us/zb-h1.csv"}.items():
