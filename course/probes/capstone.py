@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import operator
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, partial
@@ -18,6 +17,7 @@ from threadpoolctl import threadpool_limits
 
 from minidl import cluster as nodes_of
 from minidl import compress, data, nn, optim, parallel
+from minidl.arguments import one_of, real_number, whole_number
 from minidl.random import Purpose, stream
 
 TARGET = 0.97
@@ -90,17 +90,6 @@ def clusters(seeds: Seeds = PRACTICE) -> dict[str, Cluster]:
 # A recipe becomes a job and a strategy
 
 
-def _one_of(what: str, given: Any, known: Iterable[str]) -> None:
-    if given not in (names := list(known)):
-        raise ValueError(f"{what} must be one of {', '.join(names)}, got {given!r}")
-
-
-def _whole(what: str, given: Any, least: int) -> int:
-    if isinstance(given, bool) or (number := operator.index(given)) < least:
-        raise ValueError(f"{what} must be a whole number from {least} on, got {given!r}")
-    return number
-
-
 def _list(what: str, given: Any) -> Sequence[Any]:
     if not isinstance(given, list | tuple):
         raise TypeError(f"{what} must be a list, got {given!r}")
@@ -125,7 +114,7 @@ class Rounds(parallel.Strategy):
         if not self.steps:
             raise ValueError('Rounds: steps must be a list such as [["alone"], ["weights"]], got an empty one')
         for step in self.steps:
-            _one_of("Rounds: a step", step[0] if len(step) else "", ("alone", "gradients", "weights"))
+            one_of("Rounds: a step", step[0] if len(step) else "", ("alone", "gradients", "weights"))
             for group in step[1:]:
                 _list("Rounds: a group", group)
 
@@ -169,7 +158,7 @@ def _maker(what: str, given: Any, known: Mapping[str, type]) -> Callable[..., An
     """What makes the object that {"name": "TopK", "density": 0.01} describes; settings may be such dicts, too."""
     if not isinstance(given, dict) or not isinstance(given.get("name"), str):
         raise ValueError(f'{what} must be a dict such as {{"name": "{next(iter(known))}"}}, got {given!r}')
-    _one_of(f"{what}: name", given["name"], known)
+    one_of(f"{what}: name", given["name"], known)
     made = {
         key: _maker(f"{what}: {key}", value, INSIDE)() if isinstance(value, dict) else value
         for key, value in given.items()
@@ -199,33 +188,26 @@ def checked(cluster: Cluster, recipe: Recipe, seed: int = 0) -> tuple[parallel.J
     if not isinstance(recipe, dict):
         raise TypeError(f"a recipe is a dict with the keys {', '.join(KEYS)}, got {type(recipe).__name__}")
     for key in recipe:
-        _one_of("a key of the recipe", key, KEYS)
-    given: dict[str, Any] = {
-        "ranks": list(range(cluster.workers)),
-        "batch_size": 64,
-        "epochs": 12,
-        "rates": [1.0],
-    } | recipe
-    ranks = [_whole("a number in ranks", rank, 0) for rank in _list("ranks", given["ranks"])]
-    if not ranks or len(set(ranks)) < len(ranks) or max(ranks) >= cluster.workers:
-        raise ValueError(f"ranks must be different machines, from 0 to {cluster.workers - 1}, got {ranks}")
-    rates = [float(rate) for rate in _list("rates", given["rates"])]
-    if not all(0 <= rate < np.inf for rate in rates):
-        raise ValueError(f"rates must be numbers from 0 on, got {rates}")
-    epochs = _whole("epochs", given["epochs"], 1)
+        one_of("a key of the recipe", key, KEYS)
+    given = {"ranks": [*range(cluster.workers)], "batch_size": 64, "epochs": 12, "rates": [1.0]} | recipe
+    ranks = [whole_number("each of ranks", rank, 0, cluster.workers - 1) for rank in _list("ranks", given["ranks"])]
+    if not ranks or len(set(ranks)) < len(ranks):
+        raise ValueError(f"ranks must be different machines, at least one, got {ranks}")
+    rates = [real_number("each of rates", rate, at_least=0) for rate in _list("rates", given["rates"])]
+    epochs = whole_number("epochs", given["epochs"], 1, MOST_EPOCHS)
     strategy = _maker("strategy", given.get("strategy"), STRATEGIES)()
     nodes = len(ranks) - strategy.servers
     if nodes < 1:
         raise ValueError(f"{strategy.servers} of {len(ranks)} machines are servers: that leaves none to compute")
     job = parallel.Job(
         partial(nn.models.MLP, *WIDTHS), digits, _maker("optimizer", given.get("optimizer"), OPTIMIZERS),
-        partial(_factors, rates or [1.0]), batch_size=given["batch_size"], epochs=min(epochs, MOST_EPOCHS), seed=seed,
+        partial(_factors, rates or [1.0]), batch_size=given["batch_size"], epochs=epochs, seed=seed,
     )  # fmt: skip
-    gradients = job.epochs * ceil(SAMPLES / job.batch_size) * (1 if strategy.is_asynchronous else nodes)
-    if epochs > MOST_EPOCHS or gradients > MOST_GRADIENTS:
+    gradients = epochs * ceil(SAMPLES / job.batch_size) * (1 if strategy.is_asynchronous else nodes)
+    if gradients > MOST_GRADIENTS:
         raise ValueError(
-            f"a run has at most {MOST_EPOCHS} epochs and {MOST_GRADIENTS:,} gradients; this one has {epochs} epochs "
-            f"and {gradients:,} gradients: make minibatches larger, or epochs fewer"
+            f"a run has at most {MOST_GRADIENTS:,} gradients; this one has {gradients:,}: make minibatches larger, or "
+            "epochs fewer"
         )
     return job, strategy, ranks
 
@@ -250,8 +232,8 @@ class Race:
     why: str = ""
 
 
-class _Reached(Exception):  # noqa: N818  (the name says what happened)
-    """Ends a run at the target."""
+class _Ended(Exception):  # noqa: N818  (the name says what happened)
+    """Ends a run at the target, or after the budget."""
 
 
 def run(cluster: Cluster, recipe: Recipe, seed: int = 0) -> Race:
@@ -264,12 +246,11 @@ def run(cluster: Cluster, recipe: Recipe, seed: int = 0) -> Race:
     Raises what `checked` raises.
     """
     job, strategy, ranks = checked(cluster, recipe, seed)
-    place = {machine: rank for rank, machine in enumerate(ranks)}
     faults = nodes_of.FaultPlan()
-    if (slow := place.get(cluster.slow[0])) is not None:
-        faults = faults.slow(slow, cluster.slow[1])
-    if (dead := place.get(cluster.death[0])) is not None:
-        faults = faults.kill(dead, at=("seconds", cluster.death[1]))
+    if cluster.slow[0] in ranks:
+        faults = faults.slow(ranks.index(cluster.slow[0]), cluster.slow[1])
+    if cluster.death[0] in ranks:
+        faults = faults.kill(ranks.index(cluster.death[0]), at=("seconds", cluster.death[1]))
     simulation = nodes_of.Simulation(
         nodes_of.Network(cluster.alpha, cluster.beta * cluster.nbytes / (4 * PARAMETERS)),
         nodes_of.Node(FLOPS_A_SAMPLE / cluster.sample_seconds, np.inf),
@@ -283,21 +264,15 @@ def run(cluster: Cluster, recipe: Recipe, seed: int = 0) -> Race:
     def hear(progress: parallel.Progress) -> None:
         if (row := progress.row) is not None:
             rows.append((row["seconds"] + (len(rows) + 1) * collected, row["accuracy"], row["test_loss"]))
-            if row["accuracy"] >= TARGET:
-                raise _Reached
+            if row["accuracy"] >= TARGET or rows[-1][0] > cluster.budget:
+                raise _Ended
 
     try:
-        with threadpool_limits(1), suppress(_Reached):
+        with threadpool_limits(1), suppress(_Ended):
             parallel.train(
-                job,
-                strategy,
-                len(ranks) - strategy.servers,
-                simulation,
-                progress=hear,
-                faults=faults,
-                deadline=LONGEST_RUN,
-                **survival,
-            )
+                job, strategy, len(ranks) - strategy.servers, simulation,
+                progress=hear, faults=faults, deadline=LONGEST_RUN, **survival,
+            )  # fmt: skip
     except (parallel.NonFiniteLoss, nodes_of.ClusterError) as error:
         return Race(None, MISSED, (), str(error).partition("\n")[0])
     seconds, accuracy, _ = rows[-1]
@@ -311,24 +286,17 @@ def score(races: Sequence[Race]) -> float:
     return float(np.exp(np.mean(np.log([race.score for race in races]))))
 
 
-# The leaderboard
-
-
 def submit(name: str, entry: Entry, path: str | Path = "leaderboard.json", seeds: Seeds = PRACTICE) -> float:
-    """Race an entry on the practice clusters, add it to a leaderboard file, and return its score.
+    """Race an entry, add its recipes to a leaderboard file, and return its score.
 
     path: a file that `python3 -m course leaderboard` reads; entries of the same name and seeds are replaced.
     """
-    raced = {kind: (recipe := entry(each), run(each, recipe)) for kind, each in clusters(seeds).items()}
-    row: dict[str, Any] = {
-        "name": name,
-        "seeds": list(seeds),
-        "score": score([race for _, race in raced.values()]),
-        "recipes": {kind: recipe for kind, (recipe, _) in raced.items()},
-        "rows": {kind: race.rows for kind, (_, race) in raced.items()},
-    }
+    given = {kind: entry(each) for kind, each in clusters(seeds).items()}
+    recipes = json.loads(json.dumps(given, default=lambda value: value.tolist()))  # of numpy's numbers, Python's
+    own = score([run(each, recipes[kind]) for kind, each in clusters(seeds).items()])
     path = Path(path)
     known = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
-    others = [one for one in known if (one["name"], one["seeds"]) != (name, row["seeds"])]
+    others = [one for one in known if (one["name"], one["seeds"]) != (name, list(seeds))]
+    row = {"name": name, "seeds": list(seeds), "recipes": recipes}
     path.write_text(json.dumps([*others, row], indent=1) + "\n", encoding="utf-8")
-    return float(row["score"])
+    return own

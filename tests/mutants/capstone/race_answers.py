@@ -48,11 +48,11 @@ def entry(cluster):
 +    return recipe | {"strategy": {"name": "ParameterServer", "servers": 50}, "optimizer": sgd}
 === wrong: a rate that is no number :: all :: must be
 +    return recipe | {"strategy": strategy, "optimizer": sgd, "rates": [float("nan")]}
-=== wrong: rates below zero :: all :: from 0 on
+=== wrong: rates below zero :: all :: at least 0
 +    return recipe | {"strategy": strategy, "optimizer": sgd, "rates": [-1.0]}
 === wrong: an empty list of steps :: all :: got an empty one
 +    return recipe | {"strategy": {"name": "Rounds", "steps": []}, "optimizer": sgd}
-=== wrong: gradients without end :: all :: at most 40 epochs
+=== wrong: gradients without end :: all :: from 1 to 40
 +    return recipe | {"strategy": strategy, "optimizer": sgd, "batch_size": 8, "epochs": 10**9}
 === wrong: all machines, minibatches of 64 :: good, ours :: of the reference
 def entry(cluster):
