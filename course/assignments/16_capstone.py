@@ -69,9 +69,9 @@ check.pass_seconds(pass_seconds, cases=[(6, 5, 96, 3), (7, 2, 41, 11), (5, 5, 13
 # At the end of each epoch the model is collected from all machines and tested, which takes one ring all-reduce. The
 # run ends at the target.
 #
-# The **score** of a cluster is the seconds to the target, divided by the budget; a miss counts as 2. That of an entry is
-# the geometric mean over the three clusters. Two points are for the target on each cluster, four for a score at most
-# 10 % above that of the reference "good", and four for one at most 10 % above ours.
+# The **score** of a cluster is the seconds to the target, divided by the budget; a miss counts as 2. The score of an
+# entry is the geometric mean over the three clusters. Two points are for the target on each cluster, four for a score
+# at most 10 % above that of the reference "good", and four for one at most 10 % above ours.
 
 
 # %% solution="entry"

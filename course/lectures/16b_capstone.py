@@ -112,11 +112,9 @@ say(" ".join(f"With {kind}, {' and '.join(ways)} cannot be told apart from the b
 def costs(axes, period, slow_machine):
     gbits = np.geomspace(0.5, 800, 50)
     ranks = [*range(slow.workers)] if slow_machine == "used" else local_steps(slow)["ranks"]
-    for tone, steps in enumerate(dict.fromkeys((1, period))):
-        shown = [replace(slow, beta=8e-9 / gbit) for gbit in gbits]
-        label = "all-reduce after each step" if steps == 1 else f"all-reduce after {steps} steps"
-        axes.plot(gbits, [pass_seconds(each, ranks, 128, steps) for each in shown], style.DASHES[tone],
-                  color=style.SERIES[tone], label=label)  # fmt: skip
+    for tone, steps in enumerate((1, period)):
+        times = [pass_seconds(replace(slow, beta=8e-9 / gbit), ranks, 128, steps) for gbit in gbits]
+        axes.plot(gbits, times, style.DASHES[tone], color=style.SERIES[tone], label=f"all-reduce every {steps} steps")
     axes.set(xscale="log", yscale="log", xlabel="Gbit/s", ylabel="seconds of a pass (formula)", ylim=(1, 60))
     axes.legend(fontsize=8)
 

@@ -139,12 +139,9 @@ class Rounds(parallel.Strategy):
 
 
 def _names(module: Any, base: type) -> dict[str, type]:
-    """The public classes of a module that are subclasses of another class, without that one."""
+    """The public subclasses of a class in a module, by name."""
     there = {name: getattr(module, name) for name in module.__all__}
-    return {
-        name: kind for name, kind in there.items()
-        if isinstance(kind, type) and issubclass(kind, base) and kind is not base
-    }  # fmt: skip
+    return {name: kind for name, kind in there.items() if isinstance(kind, type) and base in kind.__mro__[1:]}
 
 
 STRATEGIES = _names(parallel, parallel.Strategy) | {"Rounds": Rounds}
@@ -159,12 +156,9 @@ def _maker(what: str, given: Any, known: Mapping[str, type]) -> Callable[..., An
     if not isinstance(given, dict) or not isinstance(given.get("name"), str):
         raise ValueError(f'{what} must be a dict such as {{"name": "{next(iter(known))}"}}, got {given!r}')
     one_of(f"{what}: name", given["name"], known)
-    made = {
-        key: _maker(f"{what}: {key}", value, INSIDE)() if isinstance(value, dict) else value
-        for key, value in given.items()
-        if key != "name"
-    }
-    return partial(known[given["name"]], **made)
+    settings = {key: _maker(f"{what}: {key}", value, INSIDE)() if isinstance(value, dict) else value
+                for key, value in given.items() if key != "name"}  # fmt: skip
+    return partial(known[given["name"]], **settings)
 
 
 def _factors(rates: Sequence[float], optimizer: optim.Optimizer, steps_per_epoch: int) -> optim.LambdaLR:
@@ -205,10 +199,8 @@ def checked(cluster: Cluster, recipe: Recipe, seed: int = 0) -> tuple[parallel.J
     )  # fmt: skip
     gradients = epochs * ceil(SAMPLES / job.batch_size) * (1 if strategy.is_asynchronous else nodes)
     if gradients > MOST_GRADIENTS:
-        raise ValueError(
-            f"a run has at most {MOST_GRADIENTS:,} gradients; this one has {gradients:,}: make minibatches larger, or "
-            "epochs fewer"
-        )
+        most = f"a run has at most {MOST_GRADIENTS:,} gradients"
+        raise ValueError(f"{most}; this one has {gradients:,}: make minibatches larger, or epochs fewer")
     return job, strategy, ranks
 
 
