@@ -95,12 +95,14 @@ say(" ".join(f"With {kind}, {' and '.join(ways)} cannot be told apart from the b
              if ways))  # fmt: skip
 
 # %% [markdown]
-# None of these four recipes is the best on every cluster. Where an all-reduce costs much, an update after each small
-# minibatch loses; where it costs nothing, it keeps up. Dean et al. (2012) had commodity machines and trained
-# asynchronously; Goyal et al. (2017) had 50 Gbit/s between servers and trained synchronously. Both may have been right.
-# But recipes are compared here, not methods (16a): their settings are from a short search, and a local SGD with other
-# settings, on all machines, may win on all three kinds. The ranges are wide: a cluster is drawn anew for each seed, and
-# near 97 % one digit decides.
+# With slow links an all-reduce after each minibatch takes most of the time, and local steps win. With faster links the
+# four ways cannot be told apart, not even where an all-reduce costs nothing: settings matter more than the way. Dean et
+# al. (2012) had commodity machines and trained asynchronously; Goyal et al. (2017) had 50 Gbit/s between servers and
+# trained synchronously. Both may have been right.
+#
+# Twelve draws are few: the spread over the recipes of one way is as large as the distance between the ways. The entry
+# "ours" below is a local SGD that the search did not draw. The spread over clusters is large, too: each is drawn anew,
+# and near 97 % one digit decides.
 #
 # ## What a pass costs
 #
