@@ -2,7 +2,7 @@
 # # 16b. Who trains to 97 % in the least time?
 #
 # *Read [06d](06d_sync_or_async.ipynb) (synchronous or asynchronous), [07a](07a_local_sgd.ipynb) (local SGD) and
-# [09g](09g_when_it_pays.ipynb) (when compression pays) first. Reading time: about 9 minutes. Figures are* simulated
+# [09g](09g_when_it_pays.ipynb) (when compression pays) first. Reading time: about 11 minutes. Figures are* simulated
 # *or come from a* formula.
 #
 # ## The question
@@ -54,6 +54,7 @@ def local_steps(cluster):
     return {"ranks": healthy, "strategy": {"name": "LocalSGD", "period": 8}, "optimizer": sgd, "batch_size": 128}
 
 
+WAYS = ["synchronous", "compressed", "local steps", "asynchronous"]
 race = capstone.run(slow, local_steps(slow))
 print(f"{race.seconds:.1f} s, a score of {race.score:.3f}")
 
@@ -70,11 +71,10 @@ print(f"{race.seconds:.1f} s, a score of {race.score:.3f}")
 # chose nothing. `python -m benchmarks.capstone_search` does that in some minutes; here is what it found.
 
 # %%
-ways = ["synchronous", "compressed", "local steps", "asynchronous"]
-guess_slow = guess("Which is first with slow links (0.5 to 2 Gbit/s)?", ways)
+guess_slow = guess("Which is first with slow links (0.5 to 2 Gbit/s)?", WAYS)
 
 # %%
-guess_fast = guess("Which is first with the fastest links (200 to 800 Gbit/s)?", ways)
+guess_fast = guess("Which is first with the fastest links (200 to 800 Gbit/s)?", WAYS)
 
 # %% source_hidden=true
 PAGE = Path(course.__file__).parents[1] / "benchmarks/capstone_search.csv"
@@ -89,9 +89,11 @@ first = {kind: min((row for row in found if row["kind"] == kind), key=lambda row
          for kind in capstone.KINDS}  # fmt: skip
 tied = {kind: [row["way"] for row in found if row["kind"] == kind and row["way"] != first[kind]
                and float(row["low"]) <= 1] for kind in capstone.KINDS}  # fmt: skip
-say(f"First with slow links: {first['slow links']}; your guess: {guess_slow.against(first['slow links'])}. With the "
-    f"fastest: {first['fastest links']}; your guess: {guess_fast.against(first['fastest links'])}.")
-say(" ".join(f"With {kind}, {' and '.join(ways)} cannot be told apart from the best." for kind, ways in tied.items()
+say(
+    f"First with slow links: {first['slow links']}; your guess: {guess_slow.against(first['slow links'])}. With the "
+    f"fastest: {first['fastest links']}; your guess: {guess_fast.against(first['fastest links'])}."
+)
+say(" ".join(f"With {kind}, {', '.join(ways)} cannot be told apart from the best." for kind, ways in tied.items()
              if ways))  # fmt: skip
 
 # %% [markdown]
@@ -116,7 +118,7 @@ def costs(axes, period, slow_machine):
     ranks = [*range(slow.workers)] if slow_machine == "used" else local_steps(slow)["ranks"]
     for tone, steps in enumerate((1, period)):
         times = [pass_seconds(replace(slow, beta=8e-9 / gbit), ranks, 128, steps) for gbit in gbits]
-        axes.plot(gbits, times, style.DASHES[tone], color=style.SERIES[tone], label=f"all-reduce every {steps} steps")
+        axes.plot(gbits, times, style.DASHES[tone], color=style.SERIES[tone], label=f"period {steps}")
     axes.set(xscale="log", yscale="log", xlabel="Gbit/s", ylabel="seconds of a pass (formula)", ylim=(1, 60))
     axes.legend(fontsize=8)
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+import operator
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, partial
@@ -17,7 +18,6 @@ from threadpoolctl import threadpool_limits
 
 from minidl import cluster as nodes_of
 from minidl import compress, data, nn, optim, parallel
-from minidl.arguments import one_of, real_number, whole_number
 from minidl.random import Purpose, stream
 
 TARGET = 0.97
@@ -90,6 +90,17 @@ def clusters(seeds: Seeds = PRACTICE) -> dict[str, Cluster]:
 # A recipe becomes a job and a strategy
 
 
+def _one_of(what: str, given: Any, known: Iterable[str]) -> None:
+    if given not in (names := list(known)):
+        raise ValueError(f"{what} must be one of {', '.join(names)}, got {given!r}")
+
+
+def _whole(what: str, given: Any, least: int, most: int) -> int:
+    if isinstance(given, bool) or not least <= (number := operator.index(given)) <= most:
+        raise ValueError(f"{what} must be a whole number from {least} to {most}, got {given!r}")
+    return number
+
+
 def _list(what: str, given: Any) -> Sequence[Any]:
     if not isinstance(given, list | tuple):
         raise TypeError(f"{what} must be a list, got {given!r}")
@@ -114,7 +125,7 @@ class Rounds(parallel.Strategy):
         if not self.steps:
             raise ValueError('Rounds: steps must be a list such as [["alone"], ["weights"]], got an empty one')
         for step in self.steps:
-            one_of("Rounds: a step", step[0] if len(step) else "", ("alone", "gradients", "weights"))
+            _one_of("Rounds: a step", step[0] if len(step) else "", ("alone", "gradients", "weights"))
             for group in step[1:]:
                 _list("Rounds: a group", group)
 
@@ -155,7 +166,7 @@ def _maker(what: str, given: Any, known: Mapping[str, type]) -> Callable[..., An
     """What makes the object that {"name": "TopK", "density": 0.01} describes; settings may be such dicts, too."""
     if not isinstance(given, dict) or not isinstance(given.get("name"), str):
         raise ValueError(f'{what} must be a dict such as {{"name": "{next(iter(known))}"}}, got {given!r}')
-    one_of(f"{what}: name", given["name"], known)
+    _one_of(f"{what}: name", given["name"], known)
     settings = {key: _maker(f"{what}: {key}", value, INSIDE)() if isinstance(value, dict) else value
                 for key, value in given.items() if key != "name"}  # fmt: skip
     return partial(known[given["name"]], **settings)
@@ -182,13 +193,15 @@ def checked(cluster: Cluster, recipe: Recipe, seed: int = 0) -> tuple[parallel.J
     if not isinstance(recipe, dict):
         raise TypeError(f"a recipe is a dict with the keys {', '.join(KEYS)}, got {type(recipe).__name__}")
     for key in recipe:
-        one_of("a key of the recipe", key, KEYS)
+        _one_of("a key of the recipe", key, KEYS)
     given = {"ranks": [*range(cluster.workers)], "batch_size": 64, "epochs": 12, "rates": [1.0]} | recipe
-    ranks = [whole_number("each of ranks", rank, 0, cluster.workers - 1) for rank in _list("ranks", given["ranks"])]
+    ranks = [_whole("each of ranks", rank, 0, cluster.workers - 1) for rank in _list("ranks", given["ranks"])]
     if not ranks or len(set(ranks)) < len(ranks):
         raise ValueError(f"ranks must be different machines, at least one, got {ranks}")
-    rates = [real_number("each of rates", rate, at_least=0) for rate in _list("rates", given["rates"])]
-    epochs = whole_number("epochs", given["epochs"], 1, MOST_EPOCHS)
+    rates = [float(rate) for rate in _list("rates", given["rates"])]
+    if not all(0 <= rate < np.inf for rate in rates):
+        raise ValueError(f"rates must be numbers of at least 0, got {rates}")
+    epochs = _whole("epochs", given["epochs"], 1, MOST_EPOCHS)
     strategy = _maker("strategy", given.get("strategy"), STRATEGIES)()
     nodes = len(ranks) - strategy.servers
     if nodes < 1:

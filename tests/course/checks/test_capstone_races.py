@@ -106,7 +106,7 @@ def test_an_entry_that_goes_on_after_the_death_trains_and_a_list_of_steps_ends()
         ({"strategy": {"name": "ParameterServer", "servers": 7}, "ranks": [0, 1]}, "leaves none to compute"),
         ({"ranks": [1, 1]}, "different machines"),
         ({"ranks": [-1]}, "from 0 to"),
-        ({"epochs": 2.5}, "whole number"),
+        ({"epochs": 2.5}, "cannot be interpreted"),
         ({"epochs": 10**12}, "from 1 to 40"),
         ({"batch_size": 7, "epochs": 33}, "20,000 gradients"),
         ({"seed": 3}, "a key of the recipe"),
