@@ -35,8 +35,12 @@ def main() -> None:
             for way, (chosen, own, over_recipes) in found.items():
                 half = 2.36 * (own - best).std(ddof=1) / FRESH**0.5  # Student's t for 8 clusters
                 low, ratio, high = np.exp((own - best).mean() + half * np.array([-1, 0, 1]))
+                inside = chosen["strategy"].get("compressor", chosen["strategy"])
+                settings = chosen["optimizer"] | inside | {"batch size": chosen["batch_size"]}
+                named = [f"{key} {value:g}" for key, value in settings.items() if key not in ("name", "algorithm")]
+                in_short = "; ".join([*named, f"without: {chosen['left_out']}"]).replace("_", " ")
                 numbers = [f"{number:.2f}" for number in (over_recipes, own.std(ddof=1), ratio, low, high)]
-                print(kind, way, f"{np.exp(own.mean()):.3f}", *numbers, in_short(chosen), sep=",", flush=True)
+                print(kind, way, f"{np.exp(own.mean()):.3f}", *numbers, in_short, sep=",", flush=True)
 
 
 def search(pool: Executor, kind: str, way: str) -> tuple[dict[str, Any], np.ndarray, float]:
@@ -74,14 +78,6 @@ def recipe(way: str, number: int) -> dict[str, Any]:
     }[way]  # fmt: skip
     sgd = {"name": "SGD", "lr": float(f"{total * (1 - momentum):.2g}"), "momentum": momentum * (way != "compressed")}
     return {"strategy": strategy, "optimizer": sgd, "batch_size": size, "epochs": 8, "left_out": str(left_out)}
-
-
-def in_short(recipe: dict[str, Any]) -> str:
-    """The settings of a recipe, without commas."""
-    inside = recipe["strategy"].get("compressor", recipe["strategy"])
-    settings = recipe["optimizer"] | inside | {"batch size": recipe["batch_size"]}
-    named = [f"{key} {value:g}" for key, value in settings.items() if key not in ("name", "algorithm")]
-    return "; ".join([*named, f"without: {recipe['left_out']}"]).replace("_", " ")
 
 
 def log_score(case: tuple[str, dict[str, Any], int]) -> float:

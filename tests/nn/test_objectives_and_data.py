@@ -15,30 +15,29 @@ def trained(model: nn.Module, loss: Any, steps: int, lr: float) -> nn.Module:
     adam = optim.Adam(model.parameters(), lr=lr)
     for _ in range(steps):
         adam.zero_grad()
-        loss(model).backward()
+        loss().backward()
         adam.step()
     return model
 
 
 def classifier(x: np.ndarray, y: np.ndarray, seed: int, steps: int = 60) -> nn.Module:
     minidl.manual_seed(seed)
-    return trained(nn.Linear(64, 10), lambda model: F.cross_entropy(model(Tensor(x)), y), steps, 0.05)
+    model = nn.Linear(64, 10)
+    return trained(model, lambda: F.cross_entropy(model(Tensor(x)), y), steps, 0.05)
 
 
 def error(model: nn.Module, x: np.ndarray, y: np.ndarray) -> float:
     return float((model(Tensor(x)).data.argmax(1) != y).mean())
 
 
-def digits(part: str) -> tuple[np.ndarray, np.ndarray]:
-    x, y = getattr(data.digits(), part)[:]
-    return x.reshape(len(x), -1), y
+(X, Y), TEST = ((x.reshape(-1, 64), y) for x, y in (data.digits().train[:], data.digits().test[:]))
 
 
 def test_a_linear_autoencoder_comes_near_the_principal_components_without_any_label() -> None:
-    x = digits("train")[0][:310]
+    x = X[:310]
     minidl.manual_seed(3)
     model = nn.Sequential(nn.Linear(64, 12), nn.Linear(12, 64))
-    trained(model, lambda model: F.mse_loss(model(Tensor(x)), Tensor(x)), 300, 0.02)
+    trained(model, lambda: F.mse_loss(model(Tensor(x)), Tensor(x)), 300, 0.02)
     best = (np.linalg.svd(x - x.mean(0), compute_uv=False)[12:] ** 2).sum() / x.size  # of twelve numbers a digit
     assert best < float(F.mse_loss(model(Tensor(x)), Tensor(x)).item()) < 1.2 * best
 
@@ -56,17 +55,14 @@ def test_the_reinforce_gradient_of_a_two_armed_bandit_is_the_exact_one_within_th
 
 
 def test_the_test_error_falls_with_the_number_of_samples() -> None:
-    (x, y), test = digits("train"), digits("test")
-    orders = [np.random.default_rng(seed).permutation(len(x)) for seed in range(5)]
-    errors = [np.mean([error(classifier(x[of[:n]], y[of[:n]], 0), *test) for of in orders]) for n in (30, 200, 1400)]
+    orders = [np.random.default_rng(seed).permutation(len(X)) for seed in range(5)]
+    errors = [np.mean([error(classifier(X[of[:n]], Y[of[:n]], 0), *TEST) for of in orders]) for n in (30, 200, 1400)]
     assert errors[0] > 0.1 > errors[1] > errors[2]
 
 
 def test_a_model_that_is_chosen_by_the_test_set_looks_better_there_than_it_is_on_pure_noise() -> None:
-    x, _ = digits("train")
-    labels = np.random.default_rng(5).integers(10, size=len(x))  # nothing can be learned
-    tested, fresh = slice(200, 300), slice(300, 1400)
-    models = [classifier(x[:200], labels[:200], seed, steps=3) for seed in range(60)]
-    best = min(models, key=lambda model: error(model, x[tested], labels[tested]))
-    assert error(best, x[tested], labels[tested]) < 0.85
-    assert error(best, x[fresh], labels[fresh]) > 0.87
+    labels = np.random.default_rng(5).integers(10, size=len(X))  # nothing can be learned
+    models = [classifier(X[:200], labels[:200], seed, steps=3) for seed in range(60)]
+    best = min(models, key=lambda model: error(model, X[200:300], labels[200:300]))
+    assert error(best, X[200:300], labels[200:300]) < 0.85
+    assert error(best, X[300:], labels[300:]) > 0.87
