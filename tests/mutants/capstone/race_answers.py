@@ -18,6 +18,7 @@ def entry(cluster):
     strategy = {"name": "LocalSGD", "period": 16}
     return recipe | {"strategy": strategy, "optimizer": sgd}
 === wrong: too few epochs :: all :: time for more epochs
+-    return recipe | {"strategy": strategy, "optimizer": sgd}
 +    return recipe | {"strategy": strategy, "optimizer": sgd, "epochs": 1}
 === wrong: nobody goes on after the death :: all :: Which strategies go on
 +    return recipe | {"strategy": {"name": "Rounds"}, "optimizer": sgd, "ranks": [cluster.death[0]]}
@@ -30,7 +31,7 @@ def entry(cluster):
 +    return recipe | {"strategy": parallel.Synchronous(), "optimizer": sgd}
 === wrong: a trained model :: all :: a key of the recipe
 +    return recipe | {"strategy": strategy, "optimizer": sgd, "weights": [0.1] * 4810}
-=== wrong: more machines than there are :: all :: must be different machines
+=== wrong: more machines than there are :: all :: each of ranks must be
 +    return recipe | {"strategy": strategy, "optimizer": sgd, "ranks": [*range(64)]}
 === wrong: rates below zero :: all :: at least 0
 +    return recipe | {"strategy": strategy, "optimizer": sgd, "rates": [-1.0]}
