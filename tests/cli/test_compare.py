@@ -6,13 +6,14 @@ import csv
 import math
 import re
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
 import pytest
 
-from minidl import cluster, parallel
+from minidl import cluster, data, parallel
 from minidl.atomic_files import write_csv
 from minidl.cli import engines, run_folder
 from minidl.cli.compare.run import ComparisonProgress, Settings, entered, title_of
@@ -27,6 +28,11 @@ from tests.cli.command import minidl, refused, refuses, succeeds
 pytestmark = pytest.mark.timeout(300)
 
 SMALL = ("--model", "mlp", "--data", "spirals", "--epochs", 2, "--nodes", 4, "--batch-size", 32)
+
+
+@pytest.fixture(autouse=True)
+def _few_points(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(data._DATA_SETS, "spirals", partial(data.spirals, n=300))
 
 
 def rows(name: str, folder: str = "out") -> list[dict[str, str]]:
