@@ -191,7 +191,7 @@ def test_the_table_fits_a_terminal_and_says_the_groups_of_hierarchical():
     assert "hierarchical: 4 x 3 " in said
     assert "hierarchical: groups x nodes in each" in said
     lines = [" ".join(line.split()) for line in said.splitlines()]
-    assert "auto: rabenseifner 150.2 ms 150.2 ms 1.00 8 188 MB" in lines
+    assert "auto: rabenseifner * 150.2 ms 150.2 ms 1.00 8 188 MB" in lines
     assert "…" not in said
     assert max(len(line) for line in said.splitlines() if not line.startswith(("Timeline", "In "))) <= 80
 

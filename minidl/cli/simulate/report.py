@@ -61,7 +61,7 @@ def _table(runs: Sequence[SimulatedCase]) -> Table:
             formula = row.case.formula()
             result.add_row(
                 str(nodes) if row is rows[0] else "",
-                row.case.named(": "),
+                row.case.named(": ") + " *" * (row.seconds == best),
                 style.seconds_text(row.seconds),
                 "-" if formula is None else style.seconds_text(formula),
                 *(_real(row) if is_measured else _sent(row, best)),
@@ -81,7 +81,7 @@ def _real(row: SimulatedCase) -> tuple[str, ...]:
 
 
 def _caption(runs: Sequence[SimulatedCase]) -> str:
-    lines = ["bold: the fastest in the simulation"]
+    lines = ["*: the fastest in the simulation"]
     if runs[0].measured:
         lines.append(f"measured: median of {len(runs[0].measured)} calls, each until the last node has ended")
         lines.append("ratio: measured / simulated")
