@@ -95,9 +95,9 @@ def _one_of(what: str, given: Any, known: Iterable[str]) -> None:
         raise ValueError(f"{what} must be one of {', '.join(names)}, got {given!r}")
 
 
-def _whole(what: str, given: Any, least: int) -> int:
-    if isinstance(given, bool) or (number := operator.index(given)) < least:
-        raise ValueError(f"{what} must be a whole number from {least} on, got {given!r}")
+def _whole(what: str, given: Any, least: int, most: int) -> int:
+    if isinstance(given, bool) or not least <= (number := operator.index(given)) <= most:
+        raise ValueError(f"{what} must be a whole number from {least} to {most}, got {given!r}")
     return number
 
 
@@ -150,12 +150,9 @@ class Rounds(parallel.Strategy):
 
 
 def _names(module: Any, base: type) -> dict[str, type]:
-    """The public classes of a module that are subclasses of another class, without that one."""
+    """The public subclasses of a class in a module, by name."""
     there = {name: getattr(module, name) for name in module.__all__}
-    return {
-        name: kind for name, kind in there.items()
-        if isinstance(kind, type) and issubclass(kind, base) and kind is not base
-    }  # fmt: skip
+    return {name: kind for name, kind in there.items() if isinstance(kind, type) and base in kind.__mro__[1:]}
 
 
 STRATEGIES = _names(parallel, parallel.Strategy) | {"Rounds": Rounds}
@@ -170,12 +167,9 @@ def _maker(what: str, given: Any, known: Mapping[str, type]) -> Callable[..., An
     if not isinstance(given, dict) or not isinstance(given.get("name"), str):
         raise ValueError(f'{what} must be a dict such as {{"name": "{next(iter(known))}"}}, got {given!r}')
     _one_of(f"{what}: name", given["name"], known)
-    made = {
-        key: _maker(f"{what}: {key}", value, INSIDE)() if isinstance(value, dict) else value
-        for key, value in given.items()
-        if key != "name"
-    }
-    return partial(known[given["name"]], **made)
+    settings = {key: _maker(f"{what}: {key}", value, INSIDE)() if isinstance(value, dict) else value
+                for key, value in given.items() if key != "name"}  # fmt: skip
+    return partial(known[given["name"]], **settings)
 
 
 def _factors(rates: Sequence[float], optimizer: optim.Optimizer, steps_per_epoch: int) -> optim.LambdaLR:
@@ -200,33 +194,26 @@ def checked(cluster: Cluster, recipe: Recipe, seed: int = 0) -> tuple[parallel.J
         raise TypeError(f"a recipe is a dict with the keys {', '.join(KEYS)}, got {type(recipe).__name__}")
     for key in recipe:
         _one_of("a key of the recipe", key, KEYS)
-    given: dict[str, Any] = {
-        "ranks": list(range(cluster.workers)),
-        "batch_size": 64,
-        "epochs": 12,
-        "rates": [1.0],
-    } | recipe
-    ranks = [_whole("a number in ranks", rank, 0) for rank in _list("ranks", given["ranks"])]
-    if not ranks or len(set(ranks)) < len(ranks) or max(ranks) >= cluster.workers:
-        raise ValueError(f"ranks must be different machines, from 0 to {cluster.workers - 1}, got {ranks}")
+    given = {"ranks": [*range(cluster.workers)], "batch_size": 64, "epochs": 12, "rates": [1.0]} | recipe
+    ranks = [_whole("each of ranks", rank, 0, cluster.workers - 1) for rank in _list("ranks", given["ranks"])]
+    if not ranks or len(set(ranks)) < len(ranks):
+        raise ValueError(f"ranks must be different machines, at least one, got {ranks}")
     rates = [float(rate) for rate in _list("rates", given["rates"])]
     if not all(0 <= rate < np.inf for rate in rates):
-        raise ValueError(f"rates must be numbers from 0 on, got {rates}")
-    epochs = _whole("epochs", given["epochs"], 1)
+        raise ValueError(f"rates must be numbers of at least 0, got {rates}")
+    epochs = _whole("epochs", given["epochs"], 1, MOST_EPOCHS)
     strategy = _maker("strategy", given.get("strategy"), STRATEGIES)()
     nodes = len(ranks) - strategy.servers
     if nodes < 1:
         raise ValueError(f"{strategy.servers} of {len(ranks)} machines are servers: that leaves none to compute")
     job = parallel.Job(
         partial(nn.models.MLP, *WIDTHS), digits, _maker("optimizer", given.get("optimizer"), OPTIMIZERS),
-        partial(_factors, rates or [1.0]), batch_size=given["batch_size"], epochs=min(epochs, MOST_EPOCHS), seed=seed,
+        partial(_factors, rates or [1.0]), batch_size=given["batch_size"], epochs=epochs, seed=seed,
     )  # fmt: skip
-    gradients = job.epochs * ceil(SAMPLES / job.batch_size) * (1 if strategy.is_asynchronous else nodes)
-    if epochs > MOST_EPOCHS or gradients > MOST_GRADIENTS:
-        raise ValueError(
-            f"a run has at most {MOST_EPOCHS} epochs and {MOST_GRADIENTS:,} gradients; this one has {epochs} epochs "
-            f"and {gradients:,} gradients: make minibatches larger, or epochs fewer"
-        )
+    gradients = epochs * ceil(SAMPLES / job.batch_size) * (1 if strategy.is_asynchronous else nodes)
+    if gradients > MOST_GRADIENTS:
+        most = f"a run has at most {MOST_GRADIENTS:,} gradients"
+        raise ValueError(f"{most}; this one has {gradients:,}: make minibatches larger, or epochs fewer")
     return job, strategy, ranks
 
 
@@ -250,8 +237,8 @@ class Race:
     why: str = ""
 
 
-class _Reached(Exception):  # noqa: N818  (the name says what happened)
-    """Ends a run at the target."""
+class _Ended(Exception):  # noqa: N818  (the name says what happened)
+    """Ends a run at the target, or after the budget."""
 
 
 def run(cluster: Cluster, recipe: Recipe, seed: int = 0) -> Race:
@@ -264,12 +251,11 @@ def run(cluster: Cluster, recipe: Recipe, seed: int = 0) -> Race:
     Raises what `checked` raises.
     """
     job, strategy, ranks = checked(cluster, recipe, seed)
-    place = {machine: rank for rank, machine in enumerate(ranks)}
     faults = nodes_of.FaultPlan()
-    if (slow := place.get(cluster.slow[0])) is not None:
-        faults = faults.slow(slow, cluster.slow[1])
-    if (dead := place.get(cluster.death[0])) is not None:
-        faults = faults.kill(dead, at=("seconds", cluster.death[1]))
+    if cluster.slow[0] in ranks:
+        faults = faults.slow(ranks.index(cluster.slow[0]), cluster.slow[1])
+    if cluster.death[0] in ranks:
+        faults = faults.kill(ranks.index(cluster.death[0]), at=("seconds", cluster.death[1]))
     simulation = nodes_of.Simulation(
         nodes_of.Network(cluster.alpha, cluster.beta * cluster.nbytes / (4 * PARAMETERS)),
         nodes_of.Node(FLOPS_A_SAMPLE / cluster.sample_seconds, np.inf),
@@ -283,21 +269,15 @@ def run(cluster: Cluster, recipe: Recipe, seed: int = 0) -> Race:
     def hear(progress: parallel.Progress) -> None:
         if (row := progress.row) is not None:
             rows.append((row["seconds"] + (len(rows) + 1) * collected, row["accuracy"], row["test_loss"]))
-            if row["accuracy"] >= TARGET:
-                raise _Reached
+            if row["accuracy"] >= TARGET or rows[-1][0] > cluster.budget:
+                raise _Ended
 
     try:
-        with threadpool_limits(1), suppress(_Reached):
+        with threadpool_limits(1), suppress(_Ended):
             parallel.train(
-                job,
-                strategy,
-                len(ranks) - strategy.servers,
-                simulation,
-                progress=hear,
-                faults=faults,
-                deadline=LONGEST_RUN,
-                **survival,
-            )
+                job, strategy, len(ranks) - strategy.servers, simulation,
+                progress=hear, faults=faults, deadline=LONGEST_RUN, **survival,
+            )  # fmt: skip
     except (parallel.NonFiniteLoss, nodes_of.ClusterError) as error:
         return Race(None, MISSED, (), str(error).partition("\n")[0])
     seconds, accuracy, _ = rows[-1]
@@ -311,24 +291,17 @@ def score(races: Sequence[Race]) -> float:
     return float(np.exp(np.mean(np.log([race.score for race in races]))))
 
 
-# The leaderboard
-
-
 def submit(name: str, entry: Entry, path: str | Path = "leaderboard.json", seeds: Seeds = PRACTICE) -> float:
-    """Race an entry on the practice clusters, add it to a leaderboard file, and return its score.
+    """Race an entry, add its recipes to a leaderboard file, and return its score.
 
     path: a file that `python3 -m course leaderboard` reads; entries of the same name and seeds are replaced.
     """
-    raced = {kind: (recipe := entry(each), run(each, recipe)) for kind, each in clusters(seeds).items()}
-    row: dict[str, Any] = {
-        "name": name,
-        "seeds": list(seeds),
-        "score": score([race for _, race in raced.values()]),
-        "recipes": {kind: recipe for kind, (recipe, _) in raced.items()},
-        "rows": {kind: race.rows for kind, (_, race) in raced.items()},
-    }
+    given = {kind: entry(each) for kind, each in clusters(seeds).items()}
+    recipes = json.loads(json.dumps(given, default=lambda value: value.tolist()))  # of numpy's numbers, Python's
+    own = score([run(each, recipes[kind]) for kind, each in clusters(seeds).items()])
     path = Path(path)
     known = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
-    others = [one for one in known if (one["name"], one["seeds"]) != (name, row["seeds"])]
+    others = [one for one in known if (one["name"], one["seeds"]) != (name, list(seeds))]
+    row = {"name": name, "seeds": list(seeds), "recipes": recipes}
     path.write_text(json.dumps([*others, row], indent=1) + "\n", encoding="utf-8")
-    return float(row["score"])
+    return own

@@ -49,9 +49,9 @@ def pass_seconds(
     hints=[
         "Which machine do all others wait for? What does `pass_seconds` say without it?",
         "Compare the seconds of an all-reduce with those in which a share is computed. Where links are slow, machines "
-        'should talk more seldom: {"name": "LocalSGD", "period": 8}. Where they are fast, that saves little.',
-        "A minibatch twice as large halves the number of all-reduces in a pass. It needs a larger learning rate; too "
-        "large a one diverges. Try it with capstone.run(cluster, recipe) on clusters of several seeds.",
+        'should talk more seldom: {"name": "LocalSGD", "period": 8}.',
+        "The minibatch, the rate and the period decide how many passes are needed. Try several of them with "
+        "capstone.run(cluster, recipe) on clusters of several seeds.",
     ],
 )
 def entry(answer: Answer, part: Part, *, seeds: Seeds = PRACTICE) -> None:

@@ -6,12 +6,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import isfinite
 from typing import Any
 
 from minidl.parallel.measures import selected_results
 from minidl.parallel.measures.claimed_speedups import of_speedup
 from minidl.parallel.measures.result_table import (
     CONFIGURATION,
+    HIGHER_IS_BETTER,
     MEASURED,
     QUALITY,
     SPEED,
@@ -48,10 +50,11 @@ def problems(
 
     and these, which are not among the twelve:
 
-    * no seed, fewer than `seeds` of them, or seeds left out; the best of the seeds for their mean; a mean of seeds
-      without its spread
+    * no seed, fewer than `seeds` of them, or seeds left out, in words too (three of five seeds); the best of the seeds
+      for their mean; a mean of seeds without its spread
     * sizes left out: nodes, networks, models or data that the other methods that were tried on several have
-    * extrapolated rows; a column without a unit; a number with a unit, such as 95%, which is not compared
+    * extrapolated rows; a column without a unit; a number with a unit, such as 95%, which is not compared; one that is
+      infinite, and an accuracy that is no fraction from 0 to 1
 
     A table cannot show the others: 3, runs that were needed for tuning; 5, operations that were not timed when scaling;
     6, input and output that were not timed; 9, unreasonably large inputs.
@@ -128,6 +131,11 @@ def _of_method(table: ResultTable, runs: Sequence[Trial], seeds: int) -> Iterato
         texts = (run.value(column) for run in runs if not run.is_ended and number_of(run.row.get(column)) is None)
         if wrong := next((text for text in texts if any(map(str.isdigit, text))), None):
             yield f"its {column}, {wrong}, is no number"
+        for value in dict.fromkeys(run.number(column) for run in runs):
+            if value is not None and not (isfinite(value) and (value <= 1 or column not in HIGHER_IS_BETTER)):
+                yield f"its {column} of {value:g} is impossible: expected " + (
+                    "a fraction from 0 to 1" if column in HIGHER_IS_BETTER else "a finite number"
+                )
     if table.has_speed and table.has_quality:  # a table of one of them claims nothing about both
         for what, other, some, others in (("speed", "quality", fast, good), ("quality", "speed", good, fast)):
             for key in sorted({run.key for run in some}):

@@ -14,6 +14,10 @@ NOT_MEASURED = re.compile(
     r"(?<!not )\b(extrapolat|estimate[ds]?\b|projected|predicted)|^(projection|prediction)", re.IGNORECASE
 )
 BEST = re.compile(r"\b(best|max(im\w+)?|min(im\w+)?|peak|highest|lowest|fastest|top(?!-\d))\b", re.IGNORECASE)
+SOME_SEEDS = re.compile(
+    r"\b(\d+|one|two|three|four|five|six|seven|eight|nine|ten|some|most) (?:out )?of (?:the )?(\w+) (?:seeds|runs)\b",
+    re.IGNORECASE,
+)
 SPREAD = re.compile(r"(std|sd|deviation|low|interval|spread|±)$")
 PEAK = re.compile(r"^(?:peak|max|theoretical)_(.*(?:ops|flops|per_second|throughput|bandwidth)\w*)$")
 WITHOUT_UNIT = ("time", "duration", "latency", "throughput", "bandwidth", "speed", "memory")
@@ -41,6 +45,9 @@ def of_method(table: ResultTable, method: str) -> Iterator[str]:
     yield from _of_seeds(table, method)
     for run in runs:
         remarks = {column: run.value(column) for column in REMARKS}
+        for column, text in (*remarks.items(), ("seeds", f"{run.value('seeds')} seeds")):
+            if (some := SOME_SEEDS.search(text)) and some[1] != some[2]:
+                yield f"{some[0]}: the others were left out ({column})"
         for column, text in remarks.items():
             if NOT_MEASURED.search(text):
                 yield f"a row was not measured: {column}={text}"
@@ -51,13 +58,12 @@ def of_method(table: ResultTable, method: str) -> Iterator[str]:
 
 def _of_seeds(table: ResultTable, method: str) -> Iterator[str]:
     """Seeds that the method left out: other methods have them, and the method has later ones."""
-    mine, others = (
-        {seed for run in some if (seed := number_of(run.seed)) is not None}
-        for some in (table.methods[method], [run for run in table.runs if run.method != method])
-    )
-    is_known = all(run.seed for run in table.methods[method])
-    if is_known and mine < others and (skipped := {seed for seed in others - mine if seed < max(mine, default=seed)}):
-        yield f"its runs with seed {', '.join(f'{seed:g}' for seed in sorted(skipped))} were left out"
+    mine = {run.seed for run in table.methods[method]}
+    others = dict.fromkeys(run.seed for run in table.runs if run.method != method and run.seed)
+    if mine < others.keys():
+        ordered = sorted(others, key=lambda seed: number_of(seed) or 0.0)  # words stay in the table's order
+        if skipped := [seed for seed in ordered[: max(map(ordered.index, mine))] if seed not in mine]:
+            yield f"its runs with seed {', '.join(skipped)} were left out"
 
 
 def _of_row(table: ResultTable, run: Trial) -> Iterator[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -11,7 +10,7 @@ import numpy as np
 import pytest
 
 from course.checks.capstone import pass_times, races
-from course.checks.capstone.references import REFERENCES, good, ours
+from course.checks.capstone.references import REFERENCES, ours
 from course.judging import Wrong
 from course.probes import capstone
 from minidl import cluster, nn, optim, parallel
@@ -24,21 +23,23 @@ SHORT = {"optimizer": SGD, "epochs": 1, "batch_size": 131}
 
 
 def test_a_race_is_the_same_each_time_and_another_for_another_seed() -> None:
-    recipe = ours(SLOW) | {"epochs": 2}
-    once, again, other = (capstone.run(SLOW, recipe, seed) for seed in (5, 5, 6))
+    once, again, other = (capstone.run(SLOW, SHORT | {"strategy": ours(SLOW)["strategy"]}, seed) for seed in (5, 5, 6))
     assert once == again
     assert once.rows != other.rows
-    assert once.score == capstone.MISSED  # two epochs are too few
+    assert once.score == capstone.MISSED  # one epoch is too few
 
 
 @pytest.mark.parametrize(("strategy", "second"), [("Synchronous", 0.5), ("Downpour", 1e9)])  # evaluated in it, after it
-def test_a_run_ends_at_the_target(strategy: str, second: float, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_ends_at_the_target_or_after_the_budget(
+    strategy: str, second: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
     dies = replace(SLOW, death=(SLOW.death[0], second))
-    recipe = SHORT | {"strategy": {"name": strategy}, "batch_size": 64, "epochs": 3}
-    recipe["optimizer"] = {"name": "SGD", "lr": 0.05}
+    recipe = SHORT | {"strategy": {"name": strategy}, "optimizer": {"name": "SGD", "lr": 0.05}, "epochs": 3}
     monkeypatch.setattr(capstone, "TARGET", 1.1)
     whole = capstone.run(dies, recipe)
     assert len(whole.rows) == 3
+    late = capstone.run(replace(dies, budget=1.001 * whole.rows[0][0]), recipe)
+    assert (late.rows, late.seconds) == (whole.rows[:2], None)
     monkeypatch.setattr(capstone, "TARGET", whole.rows[1][1])
     until = next(number for number, row in enumerate(whole.rows, 1) if row[1] >= whole.rows[1][1])
     ended = capstone.run(dies, recipe)
@@ -100,23 +101,18 @@ def test_an_entry_that_goes_on_after_the_death_trains_and_a_list_of_steps_ends()
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"strategy": {"name": "Hogwild"}}, "strategy: name must be one of"),
+        ({"strategy": {"name": "Hogwild"}}, "strategy: name must be"),
         ({"strategy": {"name": "Synchronous", "compressor": {"name": "launch"}}}, "compressor: name must be"),
         ({"strategy": {"name": "ParameterServer", "servers": 7}, "ranks": [0, 1]}, "leaves none to compute"),
         ({"ranks": [1, 1]}, "different machines"),
-        ({"ranks": [-1]}, "whole number from 0 on"),
-        ({"ranks": [True]}, "whole number"),
+        ({"ranks": [-1]}, "from 0 to"),
         ({"epochs": 2.5}, "cannot be interpreted"),
-        ({"rates": [np.inf]}, "from 0 on"),
-        ({"epochs": 10**12}, "at most 40 epochs"),
+        ({"epochs": 10**12}, "from 1 to 40"),
         ({"batch_size": 7, "epochs": 33}, "20,000 gradients"),
         ({"seed": 3}, "a key of the recipe"),
         ({"ranks": None}, "ranks must be a list"),
-        ({"rates": 0.5}, "rates must be a list"),
-        ({"rates": "11"}, "rates must be a list"),
-        ({"rates": [0.4, -0.1]}, "from 0 on"),
-        ({"optimizer": {"name": "Optimizer"}}, "optimizer: name must be one of"),
-        ({"strategy": {"name": "Strategy"}}, "strategy: name must be one of"),
+        ({"rates": [0.4, -0.1]}, "at least 0"),
+        ({"optimizer": {"name": "Optimizer"}}, "optimizer: name must be"),
         ({"strategy": {"name": "Rounds", "steps": []}}, "got an empty one"),
         ({"strategy": {"name": "Rounds", "steps": [["weights", 3]]}}, "a group must be a list, got 3"),
     ],
@@ -131,7 +127,7 @@ def test_a_recipe_with_code_in_it_is_refused_before_it_runs() -> None:
         def __call__(self, cluster: Any) -> Any:
             return {"strategy": races.Foreign("Synchronous"), "optimizer": SGD}
 
-    with pytest.raises(Wrong, match=r"recipe\['strategy'\] is a Synchronous"):
+    with pytest.raises(Wrong, match="a Synchronous in the recipe"):
         races.Field(Answered(), (3, 9)).race("slow links")  # type: ignore[arg-type]
 
 
@@ -146,9 +142,11 @@ def test_the_seeds_of_the_hidden_runs_are_not_the_practice_ones() -> None:
     assert 0 not in seeds.values()
 
 
-@pytest.mark.parametrize("number", [0, *exhaustively(1, 2, 3)])
-def test_the_references_get_better_from_naive_to_ours(number: int) -> None:
+@pytest.mark.parametrize(
+    ("number", "kinds"), [(0, ["faster links"]), *exhaustively(*((number, [*capstone.KINDS]) for number in range(4)))]
+)
+def test_the_references_get_better_from_naive_to_ours(number: int, kinds: list[str]) -> None:
     field = races.Field(None, (number, 977 + number))  # type: ignore[arg-type]
+    field.clusters = {kind: field.clusters[kind] for kind in kinds}
     scores = [field.reference(name) for name in REFERENCES]
     assert scores[0] > scores[1] > scores[2], scores
-    assert json.loads(json.dumps(good(SLOW))) == good(SLOW)

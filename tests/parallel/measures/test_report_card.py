@@ -288,3 +288,21 @@ def test_a_training_loss_beside_test_accuracies_is_no_quality():
     (problem,) = problems(scaled({"test_accuracy": 0.97}, {"training_loss": 0.01}))
     assert problem == "ring: its only quality is that of the training set, where other rows have test_accuracy"
     assert problems(scaled({"training_loss": 0.01}, {"training_loss": 0.01})) == []
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "expected"),
+    [("accuracy", math.inf, "a fraction from 0 to 1"), ("accuracy", 97.2, "a fraction from 0 to 1"),
+     ("test_loss", math.inf, "a finite number"), ("seconds", -math.inf, "a finite number")],
+)  # fmt: skip
+def test_a_number_that_no_run_has_is_named(column: str, value: float, expected: str) -> None:
+    rows = [{**row, "speedup": ""} for row in sound()]
+    [named] = [one for one in problems([*rows[1:], {**rows[0], column: value}]) if "impossible" in one]
+    assert named.endswith(f"its {column} of {value:g} is impossible: expected {expected}")
+
+
+@pytest.mark.parametrize("words", ["three of five", "3 of the 5", "five of five", "mean of five"])
+def test_seeds_that_a_count_in_words_leaves_out_are_named(words: str) -> None:
+    for row in ({"seeds": words}, {"seeds": 5, "accuracy_std": 0.01, "note": f"{words} seeds"}):
+        found = problems([{"strategy": "ring", "accuracy": 0.95, "seconds": 2.5, **row}])
+        assert any("were left out" in one for one in found) == (words[0] in "t3")

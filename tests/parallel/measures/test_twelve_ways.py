@@ -110,6 +110,8 @@ def test_seeds_that_a_method_left_out_are_named_but_not_a_method_of_fewer_runs()
         [row for row in rows if row["nodes"] == 1 or row["seed"] in kept] for kept in ((0, 2, 4), range(3))
     )
     assert problems(chosen) == ["ring: its runs with seed 1, 3 were left out"]
+    named = [{**row, "seed": ("first", "second", "third", "fourth", "fifth")[row["seed"]]} for row in reversed(chosen)]
+    assert problems(named[::-1]) == ["ring: its runs with seed second, fourth were left out"]
     assert problems(fewer) == problems(rows) == []
 
 
