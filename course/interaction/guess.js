@@ -1,7 +1,7 @@
 // A guess without a kernel: the browser alone keeps it, and the text below shows how far off it was (as `guess.py` does).
 (() => {
   const make = (tag, properties) => Object.assign(document.createElement(tag), properties);
-  const kept = {}; // for pages that may not store anything
+  const kept = (window.minidlGuesses ??= {}); // for pages that may not store anything
   const place = (key) => `minidl guess ${location.pathname} ${key}`;
   const load = (key) => {
     try {

@@ -6,9 +6,8 @@
     say(f"Your guess: {guess_end.against(1.4)}")                        # in the cell that computes the answer
 
 Where a person sits in front of the kernel, the cell shows buttons or a field, and no other cell runs until the
-reader has guessed or given up. Elsewhere it shows the question and returns at once; the page that is made from the
-notebook asks there (`without_kernel.py`). The kernel remembers a guess, so it survives a reload of the page and a second
-run of its cell.
+reader has guessed or given up. Elsewhere it returns at once, and the page that is made from the notebook asks
+(`without_kernel.py`). The kernel remembers a guess, so it survives a reload of the page and a second run of its cell.
 """
 
 from __future__ import annotations

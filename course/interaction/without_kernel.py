@@ -73,7 +73,7 @@ def show_panel(
         if len(page) <= MOST_BYTES:
             break
         if len(chosen) == 1:
-            raise ValueError(f"a panel has at most {MOST_BYTES:,} bytes, one picture of this has {len(page):,}: draw less")
+            raise ValueError(f"a panel has at most {MOST_BYTES:,} bytes, one picture has {len(page):,}: draw less")
         values = coarser(values, kept)
     display({"text/html": page}, raw=True)
 
