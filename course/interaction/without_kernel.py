@@ -136,7 +136,7 @@ def as_html(values: Values, full: Values, pictures: Sequence[str], width: float,
         "left_out": f"A kernel offers more values of {' and '.join(shorter)}." if shorter else "",
     }
     data = {"panel": as_json(panel), "pictures": base64.b64encode(packed).decode()}
-    return element("minidl-panel", data, "panel.js")
+    return element("panel", data)
 
 
 def show_guess(question: str, choices: Sequence[tuple[str, str]], unit: str, spellings: Sequence[str]) -> None:
@@ -148,7 +148,7 @@ def show_guess(question: str, choices: Sequence[tuple[str, str]], unit: str, spe
     asked = {"key": key(question), "choices": choices, "unit": unit, "spellings": spellings}
     listed = "".join(f"<li>{html.escape(words)}</li>" for words, _ in choices)
     static = f"<ul>{listed}</ul>" if listed else ""
-    display({"text/html": element("minidl-guess", {"guess": as_json(asked)}, "guess.js", static)}, raw=True)
+    display({"text/html": element("guess", {"guess": as_json(asked)}, static)}, raw=True)
 
 
 def against(question: str, answer: float | tuple[int, str], unit: str) -> str:
@@ -165,12 +165,22 @@ def key(question: str) -> str:
     return hashlib.sha256(question.encode()).hexdigest()[:12]
 
 
-def element(kind: str, data: Mapping[str, str], script: str, static: str = "") -> str:
-    """An element with data and the script that starts it; static: what it holds where no script runs."""
+def element(kind: str, data: Mapping[str, str], static: str = "") -> str:
+    """A panel or a guess: its data and its script; static: what it shows where no script runs."""
     attributes = "".join(f' data-{name}="{html.escape(value)}"' for name, value in data.items())
-    lines = map(str.strip, (FOLDER / script).read_text(encoding="utf-8").splitlines())
-    program = "\n".join(line for line in lines if not line.startswith("//"))
-    return f'<div class="{kind}"{attributes}>{static}</div>\n<script>{program}</script>'
+    return f'<div class="minidl-{kind}"{attributes}>{static}</div>\n{script(kind)}'
+
+
+def script(kind: str) -> str:
+    """The script of all panels, or of all guesses, without indentation and comments."""
+    lines = map(str.strip, (FOLDER / f"{kind}.js").read_text(encoding="utf-8").splitlines())
+    return "<script>" + "\n".join(line for line in lines if not line.startswith("//")) + "</script>"
+
+
+def with_present_script(page: str) -> str:
+    """A stored panel or guess with the script as it is now; all other HTML unchanged."""
+    kind = re.match('<div class="minidl-(panel|guess)"', page)
+    return page[: page.rindex("<script>")] + script(kind[1]) if kind else page
 
 
 def as_json(value: Any) -> str:

@@ -19,7 +19,7 @@ from matplotlib.axes import Axes
 from course.figures import page
 from course.interaction import explore, guess, without_kernel
 from course.interaction.guess import Guess
-from course.interaction.without_kernel import MOST_BYTES, MOST_PICTURES, as_svg, element, show_panel
+from course.interaction.without_kernel import MOST_BYTES, MOST_PICTURES, as_svg, element, script, show_panel, with_present_script
 
 SETTINGS = {"width": 6.5, "height": 3.5, "source": "simulated"}
 
@@ -103,10 +103,15 @@ def test_a_panel_is_below_its_limit_whatever_its_pictures_weigh(shown, monkeypat
 
 
 def test_the_scripts_are_small_and_name_no_address():
-    scripts = {name: element("", {}, f"{name}.js") for name in ("panel", "guess")}
-    assert "http" not in "".join(scripts.values())
-    assert len(scripts["panel"]) <= 4_000
-    assert sum(map(len, scripts.values())) <= 8_000
+    assert "http" not in script("panel") + script("guess")
+    assert len(script("panel")) <= 4_000
+    assert len(script("panel") + script("guess")) <= 8_000
+
+
+def test_a_stored_panel_gets_the_script_of_today_without_being_drawn_again():
+    stored_panel = element("panel", {"panel": "{}"}).replace("const", "let")
+    assert with_present_script(stored_panel) == element("panel", {"panel": "{}"})
+    assert with_present_script("<p><script>1</script>") == "<p><script>1</script>"
 
 
 def test_a_guess_without_a_kernel_stores_its_choices_and_its_answer_in_letters_that_markdown_leaves_alone(shown):
