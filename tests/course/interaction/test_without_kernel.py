@@ -19,7 +19,15 @@ from matplotlib.axes import Axes
 from course.figures import page
 from course.interaction import explore, guess, without_kernel
 from course.interaction.guess import Guess
-from course.interaction.without_kernel import MOST_BYTES, MOST_PICTURES, as_svg, element, script, show_panel, with_present_script
+from course.interaction.without_kernel import (
+    MOST_BYTES,
+    MOST_PICTURES,
+    as_svg,
+    element,
+    script,
+    show_panel,
+    with_present_script,
+)
 
 SETTINGS = {"width": 6.5, "height": 3.5, "source": "simulated"}
 
