@@ -14,9 +14,8 @@ from functools import partial
 from typing import Any
 
 import ipywidgets
-from IPython.display import display
 
-from course.figures.page import in_words
+from course.figures.page import in_words, see
 from course.interaction import frontend
 from course.interaction.multiples import label, numbers_alone, offered, single, small_multiples, value_text
 from course.interaction.redrawn import Redrawn
@@ -63,10 +62,10 @@ def explore(
         widgets = {name: widget(name, choice) for name, choice in values.items()}
         picture = Redrawn(lambda **chosen: single(draw, chosen, width, height, source), widgets)
         picture.show(*widgets.values())
+        in_words(words)
     else:
-        display(small_multiples(draw, settings, width, height, shared, source))
+        see(small_multiples(draw, settings, width, height, shared, source), words)
         show_panel(draw, values, settings, width, height, source)
-    in_words(words)
 
 
 def setting(chosen: Mapping[str, Any], values: Mapping[str, Sequence[Any]]) -> dict[str, Any]:

@@ -57,9 +57,11 @@
       return make("div", {}, button("◀ back", -1), " ", label, button("forward ▶", 1));
     });
     show();
-    // The static picture stands just before; it is printed in place of the panel.
+    // The panel moves behind its static picture, the last one before it. That is printed in place of the panel.
     const precedes = (other) => panel.compareDocumentPosition(other) & Node.DOCUMENT_POSITION_PRECEDING;
-    [...document.images].filter(precedes).pop()?.classList.add("minidl-static");
+    const picture = [...document.images].filter(precedes).pop();
+    picture?.classList.add("minidl-static");
+    (picture?.closest("a") ?? picture)?.after(panel);
     panel.append(
       make("style", {
         textContent: "@media screen{.minidl-static{display:none!important}}@media print{.minidl-panel{display:none}}",

@@ -6,9 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import ipywidgets
-from IPython.display import display
 
-from course.figures.page import in_words
+from course.figures.page import in_words, see
 from course.interaction import frontend
 from course.interaction.multiples import label, single, small_multiples, value_text
 from course.interaction.redrawn import Redrawn
@@ -59,11 +58,11 @@ def step_through(
         )
         picture = Redrawn(lambda **chosen: single(draw_frame, chosen, width, height, source), {name: slider})
         picture.show(ipywidgets.HBox([button("◀ back", slider, -1), slider, button("forward ▶", slider, +1)]))
+        in_words(words)
     else:
         settings = [{name: frame} for frame in multiples]
-        display(small_multiples(draw_frame, settings, width, height, shared, source))
+        see(small_multiples(draw_frame, settings, width, height, shared, source), words)
         show_panel(draw_frame, {name: frames}, settings, width, height, source, in_steps=True)
-    in_words(words)
 
 
 def button(words: str, slider: ipywidgets.SelectionSlider, by: int) -> ipywidgets.Button:

@@ -1,7 +1,8 @@
 """Panels and guesses for pages without a kernel: data in the stored outputs, and a script that needs nothing else.
 
-A panel stands behind its static picture and takes its place where scripts run. All its pictures are drawn when the
-notebook is built. As SVG, pictures of different settings have most lines in common, so that together they are short.
+A panel follows its static picture and the words, and where scripts run it takes the place of the picture. All its
+pictures are drawn when the notebook is built. As SVG, pictures of different settings have most lines in common, so that
+together they are short.
 """
 
 from __future__ import annotations

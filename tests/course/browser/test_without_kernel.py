@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import sys
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote, unquote
@@ -51,8 +50,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[webdriver.Chro
     """A page of outputs as a notebook stores them: two panels, two guesses, and the answers below."""
     outputs: list[Any] = []
     with pytest.MonkeyPatch.context() as patched:
-        steps, panels = (sys.modules[f"course.interaction.{name}"] for name in ("step_through", "explore"))
-        for place in (page, without_kernel, steps, panels):
+        for place in (page, without_kernel):
             patched.setattr(place, "display", lambda thing, raw=False: outputs.append(thing))
         explore(rises, "it rises.", nodes=[4, 2, 8], network=["slow", "<fast>"])
         step_through(grows, "it grows.", frames=range(3), multiples=[0, 2])
@@ -133,6 +131,7 @@ def test_buttons_step_forward_and_back_and_are_disabled_at_the_ends(browser: web
 def test_a_panel_takes_the_place_of_its_static_picture_and_fits_the_window(browser: webdriver.Chrome) -> None:
     images = browser.find_elements(By.TAG_NAME, "img")
     assert [image.is_displayed() for image in images] == [False, True, False, True]
+    assert images[1].location["y"] < browser.find_element(By.TAG_NAME, "p").location["y"]  # the words
     phone = {"width": 360, "height": 800, "deviceScaleFactor": 1, "mobile": True}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", phone)
     assert browser.execute_script("return document.documentElement.scrollWidth") <= 360

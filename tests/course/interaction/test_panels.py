@@ -24,9 +24,8 @@ def draw(axes: Axes, nodes: int, network: str) -> None:
 def shown(monkeypatch):
     """What was shown, in order; panels for pages without a kernel are left out (`test_without_kernel.py`)."""
     found: list[Any] = []
-    for name in ("explore", "step_through", "redrawn"):
-        monkeypatch.setattr(sys.modules[f"course.interaction.{name}"], "display", found.append)
-    monkeypatch.setattr(page, "display", found.append)
+    for place in (page, sys.modules["course.interaction.redrawn"]):
+        monkeypatch.setattr(place, "display", found.append)
     for name in ("explore", "step_through"):
         monkeypatch.setattr(sys.modules[f"course.interaction.{name}"], "show_panel", lambda *settings, **options: None)
     return found
