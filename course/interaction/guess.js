@@ -79,7 +79,7 @@
       noted.textContent = `Your guess: ${guess ? guess.text : "(no guess)"}. Read on.`;
       fill();
     };
-    const button = (textContent, onclick) => make("button", { type: "button", textContent, onclick });
+    const button = (textContent, onclick) => make("button", { type: "button", textContent, onclick, style: "margin:3px" });
     const field = make("input", { placeholder: `a number${unit && " in " + unit}`, ariaLabel: "your guess" });
     const read = () => {
       const value = number(field.value, spellings);

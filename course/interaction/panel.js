@@ -61,6 +61,7 @@
     const precedes = (other) => panel.compareDocumentPosition(other) & Node.DOCUMENT_POSITION_PRECEDING;
     const picture = [...document.images].filter(precedes).pop();
     picture?.classList.add("minidl-static");
+    panel.style.font = getComputedStyle(panel).font; // that of text outputs
     (picture?.closest("a") ?? picture)?.after(panel);
     panel.append(
       make("style", {
