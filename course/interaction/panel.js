@@ -37,12 +37,12 @@
         const list = make("select", { onchange: () => choose(n, list.selectedIndex) });
         list.append(...texts.map((text) => make("option", { textContent: text })));
         list.selectedIndex = chosen[n];
-        return make("label", { style: "margin-right:1.5em" }, name + " ", list);
+        return make("label", { style: "display:inline-block;margin-right:1.5em" }, name + " ", list);
       }
       const range = make("input", { type: "range", min: 0, max: texts.length - 1, value: chosen[n] });
       range.oninput = () => choose(n, +range.value);
       const value = make("output");
-      const label = make("label", { style: "margin-right:1.5em" }, name + " ", range, " ", value);
+      const label = make("label", { style: "display:inline-block;margin-right:1.5em" }, name + " ", range, " ", value);
       updates.push(() => {
         range.value = chosen[n];
         range.ariaValueText = value.textContent = texts[chosen[n]];
