@@ -36,8 +36,8 @@ except ImportError:
     sys.exit("this benchmark compares with PyTorch: install it with `pip install torch==2.13.0`")
 
 from ml_dtypes import bfloat16
-from operation_cases import CASES, Case
 
+from benchmarks.operation_cases import CASES, Case
 from minidl import Tensor, functional, kernels
 
 BLOCK_SECONDS = 0.01  # of one side; a block has at least one call

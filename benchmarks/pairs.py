@@ -1,7 +1,7 @@
-"""Which ways to share the work of training go together: every pair is tried, and the page is what came of it.
+"""Tries every pair of ways to share the work of training, and writes the table of those that go together.
 
-`python -m benchmarks.pairs` trains a tiny job by each pair in a simulation, and writes `minidl/which_go_together.md`.
-What a cell says is said by the library: a pair is refused by its sentence, or it trains.
+`python -m benchmarks.pairs` trains a tiny job with each pair in a simulation, and writes `minidl/which_go_together.md`.
+A cell shows that the pair trains, or the error message with which minidl refuses it.
 """
 
 from __future__ import annotations
@@ -89,10 +89,10 @@ DEFAULTS = {name: one.default for name, one in inspect.signature(train_command).
 
 
 class Unstarted:
-    """An engine for what is refused before any rank starts: it starts none."""
+    """An engine that starts no ranks: to find out whether a job is refused before they start."""
 
     class StartError(Exception):
-        """A rank is to start: nothing was refused."""
+        """Ranks would start now, so the job was not refused."""
 
     def run(self, *_: Any) -> Any:
         raise self.StartError
@@ -121,10 +121,7 @@ def options_of(ways: list[Way]) -> dict[str, Any]:
 
 
 def attempt(ways: list[Way], engine: Any = None) -> None:
-    """Train a tiny job by these ways together, on that engine; None: in a simulation.
-
-    Raises ValueError if they are refused.
-    """
+    """Train a tiny job with these ways together, by default in a simulation. Raises ValueError if they are refused."""
     options, strategy, rates = completed(options_of(ways))
     job = replace(jobs.build(options), data=few_samples(options["model"]))
     strategies.check(strategy, rates, job, options["nodes"], options["model"])
@@ -139,7 +136,7 @@ def attempt(ways: list[Way], engine: Any = None) -> None:
 
 
 def refusal(ways: list[Way], engine: Any = None) -> str:
-    """The sentence by which these ways together are refused; "" if they are not."""
+    """The error message that refuses these ways together; "" if they are not refused."""
     try:
         attempt(ways, engine)
     except Unstarted.StartError:
@@ -158,7 +155,7 @@ def pairs() -> Iterator[tuple[int, int]]:
 
 
 def refusals(engine: Any = None) -> dict[tuple[int, int], str]:
-    """Try all pairs; return the error messages of those that are refused, by the numbers of their ways."""
+    """Try all pairs; return the error message of every pair that is refused, by the numbers of its two ways."""
     said = {(one, other): refusal([WAYS[one - 1], WAYS[other - 1]], engine) for one, other in pairs()}
     return {pair: sentence for pair, sentence in said.items() if sentence}
 

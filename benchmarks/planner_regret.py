@@ -18,6 +18,7 @@ import argparse
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -60,7 +61,7 @@ def of_cluster(number: int, seed: int) -> tuple[float, str]:
     rate, card = flops / 10 ** rng.uniform(1.5, 2.3), flops / 10 ** rng.uniform(3, 4.5)
     uplink = card * accelerators / 10 ** rng.uniform(0, 1.2) if accelerators > 1 and nodes > 1 else card
     sizes = {"width": (256, 384, 768), "context": (100, 200), "vocabulary": (1000, 8000)}
-    drawn = {name: int(rng.choice(choice)) for name, choice in sizes.items()}
+    drawn: dict[str, Any] = {name: int(rng.choice(choice)) for name, choice in sizes.items()}
     gpt = Transformer(layers=8, heads=8, fused=False, adds_apart=True, **drawn)
     batch = int(rng.choice([16, 24]))
     machine = Machine(

@@ -1,4 +1,4 @@
-"""Where each row of the checklist of the sources is proved: `python -m benchmarks.rows [ROW ...]`.
+"""Lists what proves each claim of the lecture slides behind the course: `python -m benchmarks.rows [ROW ...]`.
 
 The course was made from five sets of lecture slides. Every technique, formula and table in them is a row of `rows.csv`:
 

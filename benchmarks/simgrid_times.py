@@ -239,7 +239,7 @@ def finish_times(case):
 
 def routes(case, hosts):
     """The source, the destination and the links of each route; links are numbered as they appear."""
-    numbers = {}
+    numbers: dict = {}
     return [
         (i, j, [numbers.setdefault(link.name, len(numbers)) for link in src.route_to(dst)[0]])
         for i, src in enumerate(hosts)

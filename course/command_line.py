@@ -47,6 +47,7 @@ COMMANDS = {
     "test": Command("course.commands.test", "run the tests; what follows goes to pytest", ("dev",)),
     "lint": Command("course.commands.lint", "check style, types, floors and words of the sources", ("course", "dev")),
     "build": Command("course.commands.build", "make the notebooks from their texts in course/lectures/", ("course",)),
+    "slides": Command("course.commands.slides", "lectures as slides; alone: the list of them", ("course",), "[NN]"),
     "grade": Command("course.commands.grade", "grade a folder of submissions", ("course",), "FOLDER", True),
     "redraw": Command("course.commands.redraw", "draw the hidden tests of an assignment anew", ("course",), "NN"),
     "release": Command("course.commands.release", "the students' edition, without solutions", ("course",), "FOLDER"),

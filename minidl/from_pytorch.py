@@ -147,6 +147,8 @@ OF_LAYERS = {
     "type": "model.to(dtype) converts",
 }
 
+_HUBER = "type d = (x - y).abs(); m = d.clamp(max=delta); (m * (d - m / 2)).mean()"
+_KL_DIV = "type (y * (y.log() - x)).sum() / len(x), for probabilities y and log-probabilities x"
 _OF_FUNCTIONS = {
     **_OF_TENSORS,
     "binary_cross_entropy": "type F.binary_cross_entropy_with_logits(scores, targets), without the sigmoid",
@@ -157,6 +159,9 @@ _OF_FUNCTIONS = {
     "mm": "type x @ y",
     "bmm": "type x @ y",
     "baddbmm": "type a + x @ y",
+    "huber_loss": _HUBER,
+    "kl_div": _KL_DIV,
+    "smooth_l1_loss": _HUBER,
     "leaky_relu": "type nn.LeakyReLU(0.01)(x)",
     "silu": "type nn.SiLU()(x), or x * F.sigmoid(x)",
     "swish": "type nn.SiLU()(x), or x * F.sigmoid(x)",
@@ -243,6 +248,9 @@ OF_MODULES: dict[str, dict[str, str]] = {
         "DataParallel": "minidl.parallel trains on many nodes",
         "ELU": "nn.GELU, nn.SiLU and nn.LeakyReLU are there",
         "GRU": "type nn.LSTM",
+        "HuberLoss": _HUBER,
+        "KLDivLoss": _KL_DIV,
+        "SmoothL1Loss": _HUBER,
         "GRUCell": "type nn.LSTMCell",
         "InstanceNorm2d": "type nn.GroupNorm(c, c)",
         "MaxPool1d": "type nn.MaxPool2d((1, k)) on images of height 1",

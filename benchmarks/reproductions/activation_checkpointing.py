@@ -116,7 +116,8 @@ def live_activations(n: int, division: Any) -> int:
     """The most activations that live when a segment of a chain of tanh layers has run again."""
     model = nn.Sequential(*(nn.Tanh() for _ in range(n)))
     x = Tensor(np.zeros(10_000, np.float32), requires_grad=True)
-    ends = {part.end - 1 for part in nn.checkpointing(model, division).forward.segments}
+    forward: Any = nn.checkpointing(model, division).forward
+    ends = {part.end - 1 for part in forward.segments}
     seen = []
 
     def counted(number: int, layer: nn.Module, value: Any) -> Any:

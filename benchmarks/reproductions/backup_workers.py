@@ -169,10 +169,11 @@ def experiment(reproduction: Reproduction) -> None:
         "eager: majority": trained(EagerSGD("majority"), 8, 16),
         "eager: solo": trained(EagerSGD("solo"), 8, 16),
     }
-    rows, curves = [], {}
+    rows: list[list[Any]] = []
+    curves = {}
     for name, reports in runs.items():
         columns = ("steps", "seconds", "test_loss")
-        tables = [[[row[key] for row in report.history] for report in reports] for key in columns]
+        tables: Any = [[[dict(row)[key] for row in report.history] for report in reports] for key in columns]
         curves[name] = [np.mean(table, axis=0) for table in tables]
         steps, seconds, loss = (float(column[-1]) for column in curves[name])
         unused = [

@@ -121,7 +121,8 @@ def shares(comm: Communicator, grid: ConvolutionGrid, truth: Whole) -> list[floa
     y.backward(own(truth.g))
     replicas = mesh["samples", "pixels"]
     of_w = replicas.all_reduce(layer.weight.grad, algorithm="ring") if replicas.size > 1 else layer.weight.grad
-    of_whole = own(truth.y), own(truth.of_x), layer.weight.shard.cut(truth.of_w)
+    shard: Any = layer.weight.shard
+    of_whole = own(truth.y), own(truth.of_x), shard.cut(truth.of_w)
     found = y.numpy(), x.grad, of_w
     return [float(np.abs(ours - theirs).max()) for ours, theirs in zip(found, of_whole, strict=True)]
 
@@ -234,7 +235,7 @@ def segmented(reproduction: Reproduction) -> dict[int, float]:
 
 def speeds(reproduction: Reproduction) -> list[list[Any]]:
     """Compute how many times faster the formula makes a step on more GPUs, next to the published factors."""
-    rows = []
+    rows: list[list[Any]] = []
     for name, (width, batch, ways, factor) in NETWORKS.items():
         layers = layer_shapes(partial(nn.models.ResNet, 50, width=width), (batch, 3, 224, 224))
         before = fastest_grids(layers, GPUS, allowed=lambda grid: grid.samples == GPUS).seconds

@@ -157,7 +157,7 @@ class Point(nn.Module):
         self.w = nn.Parameter(np.ones(1))
 
     def forward(self, x: NDArray[np.float64]) -> Tensor:
-        return x * self.w
+        return self.w * x
 
 
 def half_square(outputs: Tensor, labels: NDArray[np.float64]) -> Tensor:

@@ -86,7 +86,8 @@ def run(seed: int, **settings: Any) -> parallel.Report:
 
 def mean(reports: list[parallel.Report], column: str) -> list[float]:
     """The mean of a column over the seeds, for every epoch."""
-    return [float(value) for value in np.mean([[row[column] for row in r.history] for r in reports], axis=0)]
+    columns: Any = [[dict(row)[column] for row in report.history] for report in reports]
+    return [float(value) for value in np.mean(columns, axis=0)]
 
 
 @style.applied()
@@ -94,7 +95,7 @@ def picture(losses: dict[str, list[float]], steps: dict[str, list[float]]) -> Fi
     """Training loss against epochs, where two ways agree, and against updates, where one is shorter."""
     figure, (epochs, updates) = style.new_figure(9.6, 3.4, columns=2, sharey=True)
     for i, way in enumerate(WAYS):
-        look = {"color": style.SERIES[i], "linestyle": style.DASHES[i], "label": way}
+        look: dict[str, Any] = {"color": style.SERIES[i], "linestyle": style.DASHES[i], "label": way}
         epochs.plot(range(1, EPOCHS + 1), losses[way], **look)
         updates.plot(steps[way], losses[way], **look)
     for axes, name in ((epochs, "epochs"), (updates, "updates")):

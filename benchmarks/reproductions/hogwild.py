@@ -124,7 +124,7 @@ def count(comm: Communicator, rows: data.SparseRows, attempts: int) -> float:
     return lost
 
 
-@njit  # type: ignore[untyped-decorator]
+@njit
 def add_ones(counters: Any, columns: Any) -> None:
     """A counter is read, increased and written, as a weight is."""
     for i in range(columns.size):

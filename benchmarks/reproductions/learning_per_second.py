@@ -21,9 +21,11 @@ percent, so which of them is best depends on the seeds.)
 from __future__ import annotations
 
 import csv
+from collections.abc import Callable
 from functools import partial
 from math import log, sqrt
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -138,7 +140,7 @@ def judge(
 @style.applied()
 def picture(speeds: Speeds) -> Figure:
     """The two factors and their product against the minibatch, one panel each."""
-    panels = (
+    panels: tuple[tuple[str, Callable[[Any], float]], ...] = (
         ("learning per sample (targets)", lambda speed: speed.learning_per_sample),
         ("samples per second", lambda speed: speed.samples_per_second),
         ("learning per second (targets)", lambda speed: speed.learning_per_second),

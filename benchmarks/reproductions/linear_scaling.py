@@ -26,6 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -167,9 +168,9 @@ def picture(means: Means, half: dict[int, Mean]) -> Figure:
     figure, (axes, losses) = style.new_figure(9.6, 3.6, columns=2)
     for i, scaling in enumerate(SCALINGS):
         rows = [means[scaling, size] for size in SIZES]
-        look = {"color": style.SERIES[i], "linestyle": style.DASHES[i], "marker": "os^"[i], "label": scaling}
-        axes.errorbar(SIZES, [row[0] for row in rows], [row[1] for row in rows], capsize=2, **look)
-        losses.plot(SIZES, [row[2] for row in rows], **look)
+        look: dict[str, Any] = {"color": style.SERIES[i], "linestyle": style.DASHES[i], "marker": "os^"[i]}
+        axes.errorbar(SIZES, [row[0] for row in rows], [row[1] for row in rows], capsize=2, label=scaling, **look)
+        losses.plot(SIZES, [row[2] for row in rows], label=scaling, **look)
     axes.plot(
         SIZES, [half[size][0] for size in SIZES], ":", color="0.4", marker="D", ms=4, label="linear, half the data"
     )

@@ -93,7 +93,7 @@ def picture(reports: dict[str, parallel.Report], dropped: dict[str, float]) -> F
     """The losses by epoch, which lie close together; the load of the experts of the last layer, even if balanced."""
     figure, (curves, loads) = style.new_figure(9.6, 3.4, columns=2)
     for i, (way, report) in enumerate(reports.items()):
-        look = {"color": style.SERIES[i], "linestyle": style.DASHES[i], "label": way}
+        look: dict[str, Any] = {"color": style.SERIES[i], "linestyle": style.DASHES[i], "label": way}
         curves.plot(range(1, EPOCHS + 1), [row["test_loss"] for row in report.history], **look)
         if way in dropped:
             load = list(report.routing[-1].values())[-1].load

@@ -1,26 +1,27 @@
 """Progressive resizing: training on small images first reaches the same test error with fewer operations.
 
 fast.ai (blog, 2018) trained ResNet-50 on ImageNet to 93 % in 18 minutes on 16 machines with 8 GPUs each, for about 40
-dollars. Part of that was the size of the images, which grew during training. A network of convolutions that ends in
+dollars. One reason was that the images grew during training. A network of convolutions that ends in
 global average pooling takes images of any size, and half the width costs a quarter of the operations.
 
 Here: three convolutions with batch norm on 1,500 glyphs, in 26 classes; the 1,000 test images have fonts that are not
-trained on. At 14 x 14 the deeper maps have 4 x 4 pixels instead of 7 x 7: a third of the operations. Three ways: 12
-epochs at 28 x 28; 6 at 14 x 14 and then 6 at 28 x 28; and only 8 at 28 x 28, for as many operations as the second way
-takes, so that the comparison means something. SGD with momentum; the rate is constant and falls linearly to 0 in the
-last 6 epochs of each way. 3 seeds. Operations are those that minidl's kernels count: forward, backward and update.
+trained on. At 14 x 14 the deeper maps have 4 x 4 pixels instead of 7 x 7: a third of the operations. Three schedules:
+12 epochs at 28 x 28; 6 at 14 x 14 and then 6 at 28 x 28; and 8 at 28 x 28, which take as many operations as the second
+schedule. SGD with momentum; the learning rate falls linearly to 0 in the last 6 epochs. 3 seeds. Operations are those
+that minidl's kernels count in forward, backward and update.
 
-It must show: sizes that grow end within 1.5 points of the test error of the largest size throughout, with less than
-70 % of the operations; for as many operations at the largest size alone the error is at least 3 points higher.
+What must show: growing images end within 1.5 points of the test error of 12 epochs at 28 x 28, with less than 70 % of
+the operations; 8 epochs at 28 x 28, with as many operations, end at least 3 points higher.
 
-What does not show: the same on the 8 x 8 digits. With 4 x 4 pixels few digits can be read, and 360 test images do not
-tell apart what is left to gain.
+What does not show: the same on the 8 x 8 digits. Few of them can be read at 4 x 4 pixels, and 360 test images are too
+few to see the remaining differences.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from statistics import mean
+from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -39,7 +40,7 @@ WAYS = {
     "14 x 14, then 28 x 28": [(14, 6), (28, 6)],
     "28 x 28, fewer epochs": [(28, 2), (28, 6)],
 }
-"""By name: two phases, each a size with its epochs."""
+"""For each schedule two phases: the side of the images in pixels, and the number of epochs."""
 
 
 def network() -> nn.Module:
@@ -51,7 +52,7 @@ def network() -> nn.Module:
 
 
 def train(phases: Sequence[tuple[int, int]], splits: data.Splits, seed: int) -> tuple[list[float], list[float]]:
-    """Train on images of each size for its epochs; the operations so far and the test error in %, after each epoch."""
+    """Train on images of each size in turn; return the operations so far and the test error in % after each epoch."""
     manual_seed(seed)
     model = network()
     optimizer = optim.SGD(model.parameters(), lr=RATE, momentum=0.9)
@@ -71,7 +72,7 @@ def train(phases: Sequence[tuple[int, int]], splits: data.Splits, seed: int) -> 
 
 
 def error(model: nn.Module, test: data.Dataset) -> float:
-    """The share of the test set that is misclassified, in %."""
+    """Test error in %."""
     model.eval()
     with no_grad():
         wrong = np.mean(model(test.x).numpy().argmax(axis=1) != test.y)
@@ -80,7 +81,7 @@ def error(model: nn.Module, test: data.Dataset) -> float:
 
 
 def experiment(reproduction: Reproduction) -> None:
-    """Train in each way, and compare test errors and operations."""
+    """Train by each schedule, and compare test errors and operations."""
     splits = data.glyphs(1500, 1000)
     runs = {way: [train(phases, splits, seed) for seed in SEEDS] for way, phases in WAYS.items()}
     ends = {way: [errors[-1] for _, errors in each] for way, each in runs.items()}
@@ -118,7 +119,7 @@ def picture(runs: dict[str, list[tuple[list[float], list[float]]]]) -> Figure:
     for tone, (way, each) in enumerate(runs.items()):
         for number, (operations, errors) in enumerate(each):
             label = way if number == 0 else ""
-            look = {"color": style.SERIES[tone], "linestyle": style.DASHES[tone], "linewidth": 1}
+            look: dict[str, Any] = {"color": style.SERIES[tone], "linestyle": style.DASHES[tone], "linewidth": 1}
             axes.plot(np.array(operations) / 1e9, errors, label=label, **look)
     axes.set(ylim=(0, 100), xlabel="operations / 10^9, counted", ylabel="test error at 28 x 28, %")
     axes.grid(color="0.92", linewidth=0.6)

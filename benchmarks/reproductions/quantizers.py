@@ -85,7 +85,7 @@ def moments(quantizer: Quantizer, v: Array, variance: Array, seed: int = 0) -> M
         decoded = quantizer.decode(quantizer.encode(copies)).reshape(COPIES, v.size)
         total += decoded.sum(axis=0)
         squared_error += float(((decoded - v) ** 2).sum())
-        nonzero += np.count_nonzero(decoded)
+        nonzero += int(np.count_nonzero(decoded))
     bias = total / draws - v
     return Moments(
         draws,

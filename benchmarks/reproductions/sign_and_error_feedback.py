@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -93,8 +94,8 @@ def experiment(reproduction: Reproduction) -> None:
         ("2", f_2, second, ("", ">= 1", 0.0016)),
         ("3", f_3, third, ("", ">= 2", "< 1e-40")),
     ):
-        for (name, path), pilot in zip(paths.items(), pilots, strict=True):
-            rows.append([number, name, "final f", f(path[-1]), pilot])
+        for (name, path), published in zip(paths.items(), pilots, strict=True):
+            rows.append([number, name, "final f", f(path[-1]), published])
     reproduction.table(["example", "method", "what", "here", "pilot"], rows)
     reproduction.picture(picture(first, second, third))
 
@@ -128,7 +129,7 @@ def picture(first: dict[str, Array], second: dict[str, Array], third: dict[str, 
             for name, path in paths.items():
                 values = path.mean(1) if f is None else [f(x) for x in path[: 3000 if f is f_2 else 800]]
                 i = colours[name]
-                style = {"color": SERIES[i], "linestyle": DASHES[i], "linewidth": widths[name]}
+                style: dict[str, Any] = {"color": SERIES[i], "linestyle": DASHES[i], "linewidth": widths[name]}
                 axis.plot(values, label="error feedback: one run" if f is None and "error" in name else name, **style)
             if f is f_3:
                 axis.set_yscale("log")

@@ -27,6 +27,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from math import log2, sqrt
+from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -189,7 +190,7 @@ def picture(
         left.annotate("dense is shorter", (2, 0.5), xytext=(0, 2), textcoords="offset points", color="0.35", fontsize=7)
         left.set(xscale="log", yscale="log", title="Density of the sum", xlabel="nodes", ylabel="density")
         for i, way in enumerate(WAYS):
-            style = {"color": SERIES[i], "linestyle": DASHES[i], "marker": "o", "markersize": 3.5}
+            style: dict[str, Any] = {"color": SERIES[i], "linestyle": DASHES[i], "marker": "o", "markersize": 3.5}
             middle.plot(NODES, [moved[way, p][1] / 1e6 for p in NODES], label=way.replace("_", " "), **style)
             points = [(d, seconds) for (name, d), seconds in by_density.items() if name == way]
             right.plot(*np.transpose(points) * [[1], [1e3]], label=way.replace("_", " "), **style)

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from functools import partial
 from math import pi, sin, sqrt
+from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -135,7 +136,7 @@ def picture() -> Figure:
     axes.plot(workers, [formula(int(p) - 1) for p in workers], color=style.SERIES[0], label="formula, no momentum")
     for i, momentum in enumerate(MOMENTA):
         found = [limit(int(p) - 1, momentum) for p in workers]
-        look = {"ls": "none", "marker": "osD"[i], "ms": 3, "color": style.SERIES[i]}
+        look: dict[str, Any] = {"ls": "none", "marker": "osD"[i], "ms": 3, "color": style.SERIES[i]}
         axes.plot(workers, found, **look, label=f"bisection, momentum {momentum:g}")
     axes.plot(workers[1:], pi / 2 / (workers[1:] - 1), ls=style.DASHES[1], color="0.5", label="pi / (2 staleness)")
     axes.set(xscale="log", yscale="log", xlabel="workers that take turns (staleness + 1)")

@@ -20,6 +20,7 @@ the fast workers have used up their lead, is the same for every bound to 1 %, an
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -130,7 +131,7 @@ def judge(reproduction: Reproduction, runs: Runs) -> None:
     )
 
 
-def settings() -> dict[str, object]:
+def settings() -> dict[str, Any]:
     train, test = data.digits()
     return {"data": data.Splits(data.Dataset(*train[:1408]), test), "epochs": EPOCHS}
 
@@ -154,7 +155,7 @@ def name(bound: int | None) -> str:
     return "no bound" if bound is None else f"s = {bound}"
 
 
-def formula(kind: str, bound: int | None) -> float | str:
+def formula(kind: str, bound: int | None) -> Any:
     """Mean seconds of a run of CLOCKS clocks: in lockstep for bound 0, of independent workers for no bound."""
     if bound not in (0, None):
         return ""
@@ -202,7 +203,7 @@ def picture(runs: Runs) -> Figure:
     for axes, (kind, title) in zip(panels, titles.items(), strict=True):
         for i, bound in enumerate(BOUNDS):
             rows = runs[kind, bound][0].history
-            look = {"color": style.SERIES[i], "ls": style.DASHES[i]}
+            look: dict[str, Any] = {"color": style.SERIES[i], "ls": style.DASHES[i]}
             axes.plot([r["seconds"] for r in rows], [r["test_loss"] for r in rows], label=name(bound), **look)
         axes.set(title=title, xlabel="virtual time (s)", yscale="log")
         axes.set_yticks([0.1, 0.2, 0.5, 1, 2], ["0.1", "0.2", "0.5", "1", "2"])

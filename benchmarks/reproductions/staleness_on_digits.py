@@ -76,7 +76,7 @@ def experiment(reproduction: Reproduction) -> None:
     )
 
 
-def run(rule: str, workers: int, seed: int) -> parallel.Report | None:
+def run(rule: str, workers: int, seed: int) -> Any:
     of_job, strategy = RULES[rule]
     return train(job(**of_job, batch_size=16, epochs=15, seed=seed), strategy, workers)
 
@@ -91,9 +91,9 @@ def picture(errors: dict[tuple[str, int], list[float]], losses: dict[tuple[str, 
             [m - min(errors[rule, p]) for p, m in zip(WORKERS, means, strict=True)],
             [max(errors[rule, p]) - m for p, m in zip(WORKERS, means, strict=True)],
         ]
-        look = {"color": style.SERIES[i], "ls": style.DASHES[i], "marker": "os^Dv"[i], "ms": 4, "label": rule}
-        left.errorbar(WORKERS, means, ranges, capsize=2, **look)
-        right.plot(WORKERS, [losses[rule, p] for p in WORKERS], **look)
+        look: dict[str, Any] = {"color": style.SERIES[i], "ls": style.DASHES[i], "marker": "os^Dv"[i], "ms": 4}
+        left.errorbar(WORKERS, means, ranges, capsize=2, label=rule, **look)
+        right.plot(WORKERS, [losses[rule, p] for p in WORKERS], label=rule, **look)
     left.set(title="Test error", ylabel="test error (%)")
     right.set(title="Training loss", ylabel="training loss (last epoch)")
     for axes in (left, right):

@@ -68,7 +68,7 @@ def weights(report: Report) -> Array:
 
 
 def experiment(reproduction: Reproduction) -> None:
-    rows: list[tuple[int, int, int, int, int, int, int]] = []
+    rows: list[tuple[int, ...]] = []
     apart = 0.0
     for nodes, minibatch in product(NODES, MINIBATCHES):
         factors = run(SufficientFactors(), minibatch, nodes)
@@ -90,7 +90,7 @@ def experiment(reproduction: Reproduction) -> None:
     reproduction.picture(picture(rows))
 
 
-def picture(rows: list[tuple[int, int, int, int, int, int, int]]) -> Figure:
+def picture(rows: list[tuple[int, ...]]) -> Figure:
     with applied():
         figure, (axes,) = new_figure(6.0, 3.6)
         for i, nodes in enumerate(NODES):

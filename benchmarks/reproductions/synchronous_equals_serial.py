@@ -105,7 +105,7 @@ def difference(report: parallel.Report, truth: parallel.Report) -> float:
 
 def bugs() -> list[tuple[str, parallel.Job, Synchronous, parallel.Job, Synchronous]]:
     """For each bug: its name, the job and strategy with it, and those without it."""
-    settings = {"lr": RATE, "momentum": MOMENTUM, "weight_decay": WEIGHT_DECAY}
+    settings: dict[str, Any] = {"lr": RATE, "momentum": MOMENTUM, "weight_decay": WEIGHT_DECAY}
     rate_inside, corrected = (job(optimizer=partial(rule, **settings)) for rule in (RateInVelocity, Corrected))
     right = Synchronous(algorithm="ring")
     return [
@@ -128,7 +128,7 @@ def experiment(reproduction: Reproduction) -> None:
     reproduction.table(["dtype", "nodes", "largest difference", "different models", "accuracy"], rows)
 
     truth = run(job(), Serial())
-    planted = []
+    planted: list[list[Any]] = []
     for name, wrong_job, wrong, right_job, right in bugs():
         report, good = run(wrong_job, wrong, K), run(right_job, right, K)
         planted.append([name, difference(report, truth), difference(good, truth), report.accuracy, truth.accuracy])

@@ -101,9 +101,10 @@ def run(size: int, base_rate: float, warmup: str, hidden: int = 4, seeds: range 
     schedule = partial(
         optim.LargeBatchLR, batch_size=size, base_batch_size=16, milestones=(18, 25.5), **WARMUPS[warmup]
     )
-    common = {"lr": base_rate, "momentum": 0.9, "weight_decay": 1e-4, "schedule": schedule, "epochs": 30}
     model = partial(he_mlp, 64, *[64] * hidden, 10)
-    return [100 * error(train(job(model=model, data=splits, batch_size=size, seed=seed, **common))) for seed in seeds]
+    common: dict[str, Any] = {"model": model, "data": splits, "batch_size": size, "schedule": schedule, "epochs": 30}
+    common |= {"lr": base_rate, "momentum": 0.9, "weight_decay": 1e-4}
+    return [100 * error(train(job(seed=seed, **common))) for seed in seeds]
 
 
 def failures(errors: list[float]) -> int:

@@ -88,8 +88,8 @@ def double_mlp() -> nn.Module:
 
 
 def double_digits() -> data.Splits:
-    train, test = data.digits()
-    return data.Splits(*(data.Dataset(each.x.astype(np.float64), each.y) for each in (train, test)))
+    train, test = (data.Dataset(each.x.astype(np.float64), each.y) for each in data.digits())
+    return data.Splits(train, test)
 
 
 def gradients_and_versions(reproduction: Reproduction) -> dict[str, list[int]]:
@@ -133,7 +133,8 @@ def largest_difference(job: parallel.Job, report: parallel.Report, rule: str) ->
         job.loss(model(batch.x), batch.y).backward()
         applied = {name: array for stage in report.recorded["gradients"] for name, array in stage[m].items()}
         for name, parameter in model.named_parameters():
-            difference = np.abs(parameter.grad - applied[name]).max() / np.abs(parameter.grad).max()
+            gradient = np.asarray(parameter.grad)
+            difference = np.abs(gradient - applied[name]).max() / np.abs(gradient).max()
             largest = max(largest, float(difference))
     return largest
 
@@ -208,7 +209,7 @@ def draw(versions: dict[str, list[int]], errors: Errors) -> Figure:
     left.minorticks_off()
     left.legend(loc="center left", bbox_to_anchor=(0, 0.6), fontsize=8)
     for tone, (rule, name) in enumerate(RULES.items(), start=1):
-        look = {"color": style.SERIES[tone], "ls": style.DASHES[tone], "marker": "os^D"[tone], "ms": 4}
+        look: dict[str, Any] = {"color": style.SERIES[tone], "ls": style.DASHES[tone], "marker": "os^D"[tone], "ms": 4}
         right.plot(range(STAGES), versions[rule], label=name, **look)
     right.set(title="Memory", xlabel="stage", ylabel="versions of the weights", ylim=(0, STAGES + 1))
     right.legend(loc="upper right", bbox_to_anchor=(1, 0.85))

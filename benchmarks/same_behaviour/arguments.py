@@ -20,7 +20,7 @@ from minidl.cluster import cost
 from .comparison import REFUSED
 from .exact import exact, without_addresses
 
-VALUES = (
+VALUES: tuple[Any, ...] = (
     *(None, True, False, -1, 0, 1, 2, 3, 2.0, 1.5, 0.5, -0.5, 0.0, math.nan, math.inf, "2", "auto", "ring", "sum", ""),
     *(np.int64(2), np.float32(0.5), np.bool_(True), (2,), [1, 2], (0.9, 0.99), {}, {1: 2.0}, b"2"),
 )
@@ -79,34 +79,32 @@ def tensor_function(name: str, **settings: Any) -> Any:
 
 def targets() -> Iterator[tuple[str, Callable[..., Any], dict[str, Any]]]:
     """What is called, under which name, and valid arguments, each of which is replaced in turn by odd values."""
-    for kind in (
+    kinds: list[Any] = [
         *(parallel.BackupWorkers, parallel.EagerSGD, parallel.ElasticAveraging, parallel.Ensemble, parallel.Gossip),
         *(parallel.Hogwild, parallel.LocalSGD, parallel.OneShotAveraging, parallel.ParameterServer, parallel.Serial),
         *(parallel.SufficientFactors, parallel.Synchronous, parallel.Downpour, parallel.LockedParameterServer),
-        *(
-            parallel.PostLocalSGD,
-            parallel.SlowMo,
-            parallel.DiLoCo,
-            parallel.StalenessAwareSGD,
-            parallel.SandblasterLBFGS,
-        ),
-    ):
+        *(parallel.PostLocalSGD, parallel.SlowMo, parallel.DiLoCo, parallel.StalenessAwareSGD),
+        *(parallel.SandblasterLBFGS, amp.GradScaler),
+    ]
+    for kind in kinds:
         yield kind.__name__, kind, defaults_of(kind)
-    for kind, given in {
+    compressors: dict[Any, dict[str, Any]] = {
         compress.DGC: {"density": 0.5}, compress.QSGD: {"levels": 4}, compress.ErrorFeedback: {"compressor": None},
         compress.Half: {}, compress.Lossless: {"quantizer": compress.QSGD(4)}, compress.PowerSGD: {"rank": 1},
         compress.QuantizedAllReduce: {"compressor": compress.QSGD(4)}, compress.RandomK: {"density": 0.5},
         compress.Signum: {}, compress.TernGrad: {}, compress.Threshold: {"tau": 1.0}, compress.TopK: {"density": 0.5},
-    }.items():  # fmt: skip
+    }  # fmt: skip
+    for kind, given in compressors.items():
         yield kind.__name__, kind, {**defaults_of(kind), **given}
     for kind in (optim.SGD, optim.Adam, optim.AdamW, optim.Adagrad, optim.RMSprop, optim.LARS, optim.LAMB):
         settings = defaults_of(kind, without=("params",))
         yield kind.__name__, partial(optimizer, kind), {"lr": 0.1, **settings}
-    for kind, given in {
+    schedules: dict[Any, dict[str, Any]] = {
         optim.StepLR: {"step_size": 2}, optim.MultiStepLR: {"milestones": [1, 3]}, optim.LinearLR: {},
         optim.CosineAnnealingLR: {"T_max": 4},
         optim.LargeBatchLR: {"steps_per_epoch": 2, "batch_size": 8, "base_batch_size": 4},
-    }.items():  # fmt: skip
+    }  # fmt: skip
+    for kind, given in schedules.items():
         yield kind.__name__, partial(schedule, kind), {**defaults_of(kind, without=("optimizer",)), **given}
     yield "Job", job, {"batch_size": 4, "epochs": 1, "shards": "fixed", "seed": 0, "clip_norm": 1.0, "schedule": None}
     yield "train", trained, {"nodes": 2, "strategy": None, "on": None, "network": None, "on_failure": "raise"}
@@ -124,15 +122,15 @@ def targets() -> Iterator[tuple[str, Callable[..., Any], dict[str, Any]]]:
     yield "cost.all_reduce", cost.all_reduce, {"algorithm": "ring", "p": 4, "nbytes": 64, "alpha": 1e-5, "beta": 1e-9}
     yield from communicator_calls()
     yield from layers()
-    for call, given in {
+    functions: dict[str, dict[str, Any]] = {
         "sum": {"axis": 0, "keepdims": False}, "softmax": {"axis": 0}, "reshape": {"shape": (6, 4)},
         "transpose": {"axes": None}, "dropout": {"p": 0.5}, "squeeze": {"axis": None}, "max": {"axis": 0},
-    }.items():  # fmt: skip
+    }  # fmt: skip
+    for call, given in functions.items():
         yield f"F.{call}", partial(tensor_function, call), given
     yield "spirals", data.spirals, {"n": 9, "classes": 3, "noise": 0.1, "seed": 0}
     yield "manual_seed", minidl.manual_seed, {"seed": 0}
     yield "rand", minidl.rand, {"size": (2,)}
-    yield "GradScaler", amp.GradScaler, defaults_of(amp.GradScaler)
     loader = partial(data.DataLoader, data.Dataset(np.zeros((6, 2)), np.zeros(6)))
     yield "DataLoader", loader, {"batch_size": 2, "seed": 0, "rank": 0, "num_replicas": 2}
     yield "DistributedSampler", data.DistributedSampler, {"n": 6, "num_replicas": 2, "rank": 0, "seed": 0}
@@ -141,7 +139,7 @@ def targets() -> Iterator[tuple[str, Callable[..., Any], dict[str, Any]]]:
 def communicator_calls() -> Iterator[tuple[str, Callable[..., Any], dict[str, Any]]]:
     """Calls of the communicator; every rank passes the odd value."""
     array, rank = lambda comm: np.ones(3), lambda comm: 0
-    for call, given in {
+    calls: dict[str, dict[str, Callable[..., Any]]] = {
         "all_reduce": {"x": array, "op": lambda comm: "sum", "algorithm": lambda comm: "ring"},
         "broadcast": {"x": array, "src": rank},
         "reduce": {"x": array, "dst": rank, "op": lambda comm: "sum"},
@@ -150,7 +148,8 @@ def communicator_calls() -> Iterator[tuple[str, Callable[..., Any], dict[str, An
         "reduce_scatter": {"x": array, "op": lambda comm: "sum"},
         "all_to_all": {"x": lambda comm: [1, 2]},
         "sendrecv": {"x": array, "dst": lambda comm: 1 - comm.rank, "src": lambda comm: 1 - comm.rank, "tag": rank},
-    }.items():
+    }
+    for call, given in calls.items():
         yield f"comm.{call}", partial(communicated, call), {name: Constant(value) for name, value in given.items()}
 
 

@@ -35,7 +35,7 @@ NETWORKS = {
     "alpha, beta, gamma": cluster.Network(1e-4, 1e-8, 1e-9),
     "racks": cluster.Network.tree(2, 4, nic=(1e-5, 1e9), uplink=(2e-5, 2e9)),
 }
-LIMITS = {"timeout": 60.0, "deadline": 300.0}
+LIMITS: dict[str, Any] = {"timeout": 60.0, "deadline": 300.0}
 
 
 def algorithms(p: int) -> dict[str, dict[str, Any]]:

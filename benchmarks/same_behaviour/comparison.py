@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,7 +28,7 @@ class Difference:
 def leaves(value: Any, path: str = "") -> dict[str, str]:
     """Every number and text inside nested dictionaries and lists, by its path; empty ones count as a leaf."""
     if isinstance(value, dict) and value:
-        children = value.items()
+        children: Iterable[tuple[str, Any]] = value.items()
     elif isinstance(value, list) and value:
         children = ((f"[{index}]", item) for index, item in enumerate(value))
     else:

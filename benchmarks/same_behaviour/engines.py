@@ -16,7 +16,7 @@ from .collectives import OPS, algorithms, numbers
 from .exact import error, exact, ledger
 
 SIZES = (0, 1, 7, 1000, 40_000)
-LIMITS = {"timeout": 60.0, "deadline": 300.0}
+LIMITS: dict[str, Any] = {"timeout": 60.0, "deadline": 300.0}
 ENGINES = ("processes", "mpi") if importlib.util.find_spec("mpi4py") else ("processes",)
 
 

@@ -188,7 +188,7 @@ def engine() -> dict[str, Any]:
     z.backward(np.ones((2, 2)))
     sums = grad([(x * y).sum()], [x, y])
     results: dict[str, Any] = {"inputs": only_x, "all": [x.grad, y.grad], "grad": list(sums), "order": order}
-    for name, wrong in {
+    wrongs: dict[str, Callable[[], object]] = {
         "twice": lambda: z.backward(np.ones((2, 2))),
         "no gradient": lambda: Tensor([1.0]).backward(),
         "not a scalar": lambda: (x * 2).backward(),
@@ -196,7 +196,8 @@ def engine() -> dict[str, Any]:
         "matmul": lambda: x @ y,
         "broadcast": lambda: x + np.ones(5),
         "overwritten": partial(overwritten, x),
-    }.items():
+    }
+    for name, wrong in wrongs.items():
         try:
             results[name] = wrong()
         except Exception as raised:

@@ -12,7 +12,7 @@ from minidl import cluster, compress, data, nn, optim, parallel
 
 from .exact import events, ledger
 
-LIMITS = {"timeout": 120.0}
+LIMITS: dict[str, Any] = {"timeout": 120.0}
 TIMES = ("seconds", "samples_per_second")  # columns of the history that are measured on processes
 
 VARIANTS: dict[str, Callable[[], parallel.Strategy]] = {

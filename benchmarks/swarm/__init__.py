@@ -3,7 +3,6 @@
     choices.py      the choices of a run and how they are drawn
     building.py     job, strategy, cluster and faults from these choices
     invariants.py   what must hold
-    shrinking.py    the smallest choices that still break an invariant
 
 References
     Groce et al., Swarm testing (ISSTA 2012), for runs that leave out many features; Zhou et al., FoundationDB (SIGMOD

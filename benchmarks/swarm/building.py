@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -22,19 +22,13 @@ from minidl.tensor import Tensor
 FEATURES, SIDE, CLASSES, TOKENS = 5, 8, 3, 8
 
 
-class Unused(nn.Tanh):
-    """A Tanh with weights that nothing uses."""
-
-    def __init__(self) -> None:
-        self.unused = nn.Linear(4, 4)
-
-
 def uneven(run: Any) -> nn.Module:
-    """A model with tied and frozen weights, and weights that nothing uses, in the middle of others."""
+    """A model with tied, frozen and unused weights."""
     first, frozen, tied, also_tied = (nn.Linear(size, run.width) for size in (FEATURES, *[run.width] * 3))
     frozen.requires_grad_(False)
+    frozen.unused = nn.Linear(4, 4)
     also_tied.weight = tied.weight
-    return nn.Sequential(first, Unused(), frozen, tied, nn.Tanh(), also_tied, nn.Linear(run.width, CLASSES))
+    return nn.Sequential(first, frozen, tied, nn.Tanh(), also_tied, nn.Linear(run.width, CLASSES))
 
 
 def convolutions(run: Any) -> nn.Module:
@@ -45,8 +39,9 @@ def convolutions(run: Any) -> nn.Module:
     return nn.Sequential(*made)
 
 
-def gpt_settings(run: Any) -> tuple[Any, ...]:
-    return CLASSES, TOKENS, run.depth % 4, 2, 2 * min(run.width, 8), run.dropout
+def gpt(run: Any, experts: int | None = None) -> nn.Module:
+    width = 2 * min(run.width, 8)
+    return nn.models.GPT(CLASSES, TOKENS, run.depth % 4, 2, width, run.dropout, experts=experts)
 
 
 MODELS: dict[str, Callable[[Any], nn.Module]] = {
@@ -54,8 +49,8 @@ MODELS: dict[str, Callable[[Any], nn.Module]] = {
     "uneven": uneven,
     "convolutions": convolutions,
     "lenet": lambda run: nn.models.LeNet(SIDE, CLASSES),
-    "gpt": lambda run: nn.models.GPT(*gpt_settings(run)),
-    "experts": lambda run: nn.models.GPT(*gpt_settings(run), experts=2),
+    "gpt": gpt,
+    "experts": partial(gpt, experts=2),
 }
 
 
@@ -74,12 +69,12 @@ def samples(run: Any) -> Splits:
 
 
 class WatchedErrorFeedback(compress.ErrorFeedback):
-    """Error feedback that verifies that it never keeps much more than all that it was given."""
+    """Error feedback that verifies that its residual is not much larger than the gradients together."""
 
     given: float = 0.0
 
     def add_up(self, array: Any, nodes: int, rank: int) -> compress.exchange.Exchange:
-        self.given += np.linalg.norm(array.astype(np.float64))
+        self.given += float(np.linalg.norm(array.astype(np.float64)))
         result = yield from super().add_up(array, nodes, rank)
         kept = np.linalg.norm(np.asarray(self.residual, np.float64))
         if self.given < 1e30 and not kept <= 1e-6 + 10 * self.given:  # above, a float32 in a message is infinite
@@ -96,12 +91,12 @@ LOSSES: dict[str, Any] = {
 
 
 def optimizer(run: Any, parameters: Any) -> optim.Optimizer:
-    """The optimizer of the run; groups: matrices and the others apart, in another order and at other rates."""
+    """The optimizer of the run; with `groups`, vectors have no weight decay and matrices a smaller learning rate."""
     kind, settings = strategies.parse_optimizer(run.optimizer)
-    made: Callable[..., optim.Optimizer] = partial(kind, lr=run.lr, weight_decay=run.weight_decay, **settings)
-    matrices = [parameter for parameter in reversed(parameters) if parameter.ndim > 1]
-    others = {"params": [parameter for parameter in parameters if parameter.ndim <= 1], "weight_decay": 0.0}
-    return made([others, {"params": matrices, "lr": run.lr / 3}] if run.groups else parameters)
+    made: Any = partial(cast(Any, kind), lr=run.lr, weight_decay=run.weight_decay, **settings)
+    vectors = {"params": [each for each in parameters if each.ndim <= 1], "weight_decay": 0.0}
+    matrices = {"params": [each for each in reversed(parameters) if each.ndim > 1], "lr": run.lr / 3}
+    return made([vectors, matrices] if run.groups else parameters)
 
 
 SCHEDULES: dict[str, Callable[[Any, int], Any]] = {
@@ -118,9 +113,9 @@ NETWORKS: dict[str, Callable[[int], cluster.Network]] = {
 
 
 def build(choices: Choices) -> Any:
-    """The run of these choices: each of them, `is_calm`, and `options`, the arguments of `parallel.train`.
+    """The run: each choice by its name; `is_calm`, without faults; and `options`, the arguments of `parallel.train`.
 
-    A run is calm if no rank fails, and no message is lost or changed. ValueError if the choices contradict each other.
+    Raises ValueError if the choices contradict each other.
     """
     run = SimpleNamespace(**{name.replace(" ", "_"): choices.get(name, values[0]) for name, values in OF_RUN.items()})
     faults = [value for name, value in choices.items() if name.startswith("fault ")]
@@ -153,8 +148,7 @@ def build(choices: Choices) -> Any:
 
 
 def ranks_of_worker(strategy: Any) -> int:
-    """How many ranks share a replica of the model."""
-    if replica := getattr(strategy, "replica", None):
-        return ranks_of_worker(replica)
+    """Number of ranks that hold one replica of the model."""
+    strategy = getattr(strategy, "replica", None) or strategy
     tiles = [int(one) for one in str(getattr(strategy, "spatial", 1)).split("x")]
     return math.prod([getattr(strategy, name, 1) for name in ("stages", "tp", "ep")] + tiles)

@@ -8,8 +8,6 @@ import re
 import tempfile
 import threading
 import traceback
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -35,28 +33,35 @@ class BrokenError(AssertionError):
 
 
 def hold(holds: object, invariant: str, found: object) -> None:
-    """Raise BrokenError unless it holds."""
+    """Raise BrokenError unless the invariant holds."""
     if not holds:
         raise BrokenError(invariant, found)
 
 
 def check(choices: Choices) -> str:
-    """Play a run; return how it ended. Raises BrokenError if an invariant does not hold."""
-    with leaves_nothing(), tempfile.TemporaryDirectory() as folder:
-        try:
-            run = build(choices)
-        except ValueError as error:
-            return ended(error, run=None)
-        end = ended(outcome := played(run), run)
-        if end != "refused":
-            same_again(run, outcome)
-        if isinstance(outcome, parallel.Report):
-            numbers_add_up(run, outcome)
-            if reference := promised(run, outcome):
-                serial = {"strategy": reference, "nodes": 1, "on": "simulation"}
-                same_numbers("a strategy that promises it equals Serial", run, outcome, played(run, **serial, **CALM))
-            goes_on(run, outcome, Path(folder))
-        return end
+    """Play a run and return how it ended. Raises BrokenError if an invariant does not hold."""
+    before = belongings()
+    with tempfile.TemporaryDirectory() as folder:
+        end = verified(choices, Path(folder))
+    hold(before == (after := belongings()), "a run leaves nothing behind", f"{before}\n{after}")
+    return end
+
+
+def verified(choices: Choices, folder: Path) -> str:
+    try:
+        run = build(choices)
+    except ValueError as error:
+        return ended(error, run=None)
+    end = ended(outcome := played(run), run)
+    if end != "refused":
+        same_again(run, outcome)
+    if isinstance(outcome, parallel.Report):
+        numbers_add_up(run, outcome)
+        if reference := promised(run, outcome):
+            serial = played(run, strategy=reference, nodes=1, on="simulation", **CALM)
+            same_numbers("a strategy that promises it equals Serial", run, outcome, serial)
+        goes_on(run, outcome, folder)
+    return end
 
 
 CALM: dict[str, Any] = {"faults": None, "elastic": False}
@@ -71,7 +76,7 @@ def played(run: Any, **changes: Any) -> Outcome:
 
 
 def ended(outcome: Outcome, run: Any) -> str:
-    """How the run ended; BrokenError unless it trained, was refused by a sentence, or names a planned fault."""
+    """How the run ended: it trained, was refused by a message, diverged, or failed by a planned fault."""
     said = f"{type(outcome).__name__}: {outcome}"
     if isinstance(outcome, parallel.Report):
         for error in outcome.failures.values():
@@ -99,11 +104,11 @@ CAUSES: dict[str, tuple[type[Exception], ...]] = {
     "drop": (cluster.CommTimeout, cluster.Deadlock),
     "corrupt": (cluster.ClusterError,),
 }
-"""The errors in which a planned fault ends, by its kind."""
+"""The errors that a planned fault may cause, by its kind."""
 
 
 def check_blame(error: cluster.ClusterError, trace: Any) -> None:
-    """BrokenError unless the error has the kind of a fault that took effect, and names its rank."""
+    """Check that the error has the kind of a fault that took effect, and names its rank."""
     said = f"{type(error).__name__} of rank {error.rank}: {error}"
     backwards = [event for event in trace.events if event.end < event.start]
     hold(not backwards, "no event ends before it begins", backwards)
@@ -118,7 +123,7 @@ def check_blame(error: cluster.ClusterError, trace: Any) -> None:
 
 
 def same_again(run: Any, outcome: Outcome) -> None:
-    """BrokenError unless a second run has the same bits, times, messages and errors; `again`: how it is played."""
+    """Check that a second run, played as `again` says, has the same bits, times, messages and errors."""
     engine = replace(run.options["on"], batched=run.again != "by message")
     with mock.patch.object(meeting, "LEAST", 2 if run.again == "at once" else meeting.LEAST):
         again = played(run, on=engine)
@@ -134,8 +139,9 @@ def observed(outcome: Outcome) -> tuple[object, ...]:
 
 
 def numbers_add_up(run: Any, report: parallel.Report) -> None:
-    """BrokenError unless weights are finite, counts are those of the job, and each message was received or dropped."""
-    rows, strategy = [dict(row) for row in report.history], report.strategy
+    """Check that weights are finite, counts are those of the job, and no message is missing that was not dropped."""
+    rows: list[dict[str, Any]] = [dict(row) for row in report.history]
+    strategy = report.strategy
     for name, parameter in report.model().named_parameters():
         hold(np.isfinite(parameter.numpy().astype(np.float64)).all(), "weights are finite", name)
     hold([row["epoch"] for row in rows] == [*range(1, run.epochs + 1)], "the history has a row for each epoch", rows)
@@ -151,26 +157,25 @@ def numbers_add_up(run: Any, report: parallel.Report) -> None:
     if not report.failures and not report.restarts:  # ranks that fail leave messages behind
         total = Traffic.total(traffic for rank in report.trace.ledger() for traffic in rank.values())
         lost = sum(event.label.startswith("drop") for event in report.trace.faults)
-        said, name = f"{total}, {lost} dropped", "what is sent is received or dropped"
-        hold(total.messages == total.messages_received + lost, name, said)
-        hold(lost or total.nbytes == total.nbytes_received, name, said)
+        are_all = total.messages == total.messages_received + lost and (lost or total.nbytes == total.nbytes_received)
+        hold(are_all, "what is sent is received or dropped", f"{total}, {lost} dropped")
 
 
 LARGEST_LOSS = 5.0
-"""A run with a larger one diverges, and multiplies rounding errors; the entropy of the labels is 1.1."""
+"""A run with a larger loss diverges and amplifies rounding errors; the entropy of the labels is 1.1."""
 
 
 def same_numbers(invariant: str, run: Any, one: Outcome, other: Outcome) -> None:
-    """BrokenError unless two reports have the same weights, losses, rates and counts, within rounding."""
+    """Check that two reports have the same weights, losses, learning rates and counts, within rounding."""
     if not isinstance(one, parallel.Report) or not isinstance(other, parallel.Report):
         raise BrokenError(invariant, f"{one!r}\n{other!r}")
     if not max(row["loss"] for row in other.history) < LARGEST_LOSS:
         return
     is_whole = not one.restarts and one.strategy.resumes_from != "mean"  # else of survivors, or at weights of their own
-    columns = ["epoch", "lr", "steps", "samples", "test_loss", *["loss"] * is_whole]
     pairs = {name: (array, other.checkpoint.model[name]) for name, array in one.checkpoint.model.items()}
-    for name in columns:
-        pairs[name] = tuple(np.array([dict(row)[name] for row in each.history]) for each in (one, other))
+    for name in ("epoch", "lr", "steps", "samples", "test_loss", *["loss"] * is_whole):
+        found, expected = (np.array([dict(row)[name] for row in each.history]) for each in (one, other))
+        pairs[name] = found, expected
     for name, (found, expected) in pairs.items():
         error = np.nan_to_num(np.abs(found - expected)).max(initial=0) / max(1.0, np.abs(expected).max(initial=0))
         hold(error < (1e-4 if run.precision else 1e-10), invariant, f"{name} differs by {error:.3g}")
@@ -178,11 +183,11 @@ def same_numbers(invariant: str, run: Any, one: Outcome, other: Outcome) -> None
 
 def promised(run: Any, report: parallel.Report) -> parallel.Serial | None:
     """The Serial that the run must equal by the docstring of its strategy; None if nothing is promised."""
-    strategy, nodes, doc = run.options["strategy"], run.options["nodes"], type(run.options["strategy"]).__doc__ or ""
-    plan = strategy.plan(run.options["job"], nodes)
+    strategy, nodes = run.options["strategy"], run.options["nodes"]
+    plan, doc = strategy.plan(run.options["job"], nodes), type(strategy).__doc__ or ""
     is_approximate = run.precision not in (None, "float32") or getattr(strategy, "compressor", None) is not None
     is_late = plan.schedule == "pipedream" or getattr(getattr(strategy, "offload", None), "delayed", False)
-    is_other = (report.restarts and depends_on_nodes(run)) or "corrupt" in str(report.trace.faults)
+    is_other: Any = (report.restarts and depends_on_nodes(run)) or "corrupt" in str(report.trace.faults)
     if is_approximate or is_late or is_other or report.failures:
         return None
     if nodes == 1 and re.search("one (node|worker) is Serial", doc) and run.model != "uneven":
@@ -209,7 +214,7 @@ def depends_on_nodes(run: Any) -> bool:
 
 
 def goes_on(run: Any, report: parallel.Report, folder: Path) -> None:
-    """BrokenError unless a run that stopped and was resumed, or lost nodes, ends as one that never stopped."""
+    """Check that a run that was resumed, or lost nodes, ends as one that never stopped."""
     strategy, on = report.strategy, run.resume_on
     if report.restarts and strategy.resumes_from == "checkpoint" and "corrupt" not in str(report.trace.faults):
         name = "with new nodes in the places of the dead, a run has the bits of one in which none died"
@@ -225,16 +230,8 @@ def goes_on(run: Any, report: parallel.Report, folder: Path) -> None:
         same_numbers("a run resumed on other nodes has the numbers of one that always had them", run, moved, report)
 
 
-@contextmanager
-def leaves_nothing() -> Iterator[None]:
-    """BrokenError if the block leaves anything behind, or changes a setting of the process."""
-    before = belongings()
-    yield
-    hold(before == (after := belongings()), "a run leaves nothing behind", f"{before}\n{after}")
-
-
 def belongings() -> dict[str, object]:
-    """What this process has: threads, open files, shared memory, child processes, and settings of its own."""
+    """Threads, open files, shared memory, child processes and settings of this process."""
     return {
         "threads": threading.active_count(),
         "files": len(os.listdir("/proc/self/fd")),

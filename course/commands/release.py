@@ -17,9 +17,9 @@ from course.command_line import COMMANDS, FOR_STUDENTS
 from course.setup.bootstrap import ROOT
 
 TEACHERS = (
-    "solutions", "course/assignments", "course/building", "course/linting", "course/sandboxes.md", "course/teaching.md",
-    "course/writing.md", "nbgrader_config.py",
-    *(f"course/commands/{name}.py" for name in ("build", "grade", "lint", "redraw", "release")),
+    "solutions", "course/assignments", "course/building", "course/linting", "course/sandboxes.md", "course/slides",
+    "course/teaching.md", "course/writing.md", "nbgrader_config.py",
+    *(f"course/commands/{name}.py" for name in ("build", "grade", "lint", "redraw", "release", "slides")),
     "tests/mutants", "tests/course", "tests/test_solutions.py", "CONTRIBUTING.md", ".ci", ".github/workflows",
     ".pre-commit-config.yaml", "benchmarks/rows.csv", "benchmarks/rows.py", "tests/benchmarks/test_rows.py",
 )  # fmt: skip

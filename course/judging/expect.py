@@ -224,7 +224,7 @@ def shown_apart(want: Any, got: Any) -> tuple[str, str]:
 def shown(value: Any) -> str:
     """A short text for a value, as a message shows it."""
     if isinstance(value, float):
-        return f"{value:.6g}"
+        return f"{value:.0f}" if 1e6 <= abs(value) < 1e15 else f"{value:.6g}"  # 6000020, not 6.00002e+06
     if isinstance(value, np.ndarray):
         return f"an array of shape {value.shape}" if value.size > 8 else np.array2string(value, precision=6)
     text = str(value) if isinstance(value, Foreign) else described(value)

@@ -526,9 +526,8 @@ say(f"It prefers **{unit.letter}**, and sorts **{unit.accuracy:.1%}** rightly (y
     "task, and not the best of 26. With other seeds the best letter has less, on average (table below).")  # fmt: skip
 see(
     unit.picture,
-    f"after two tiles, the 18 new images that excite the unit most, with their letters: mostly {unit.letter}, in both "
-    "colours. The first tile is the image that excites it most of all, found by gradient ascent; the second is "
-    "the best without fine patterns.",
+    f"after the first tile, the 19 new images that excite the unit most, with their letters: mostly {unit.letter}, in "
+    "both colours. The first tile is the image that excites it most of all, found by gradient ascent.",
 )
 
 # %% [markdown]

@@ -74,11 +74,8 @@ from minidl.functional.extrema import min_ as min
 from minidl.functional.linear import embedding, linear
 from minidl.functional.losses import (
     binary_cross_entropy_with_logits,
-    huber_loss,
-    kl_div,
     l1_loss,
     mse_loss,
-    smooth_l1_loss,
 )
 from minidl.functional.normalization import batch_norm, group_norm, layer_norm
 from minidl.functional.pooling import adaptive_avg_pool2d, adaptive_max_pool2d, avg_pool2d, max_pool2d
@@ -137,12 +134,10 @@ __all__ = [
     "getitem",
     "group_norm",
     "gt",
-    "huber_loss",
     "index_add",
     "index_select",
     "isclose",
     "isnan",
-    "kl_div",
     "l1_loss",
     "layer_norm",
     "le",
@@ -188,7 +183,6 @@ __all__ = [
     "sigmoid",
     "sign",
     "sin",
-    "smooth_l1_loss",
     "softmax",
     "softplus",
     "sort",

@@ -41,92 +41,6 @@ def l1_loss(x: Any, target: Any, reduction: str = "mean") -> Tensor:
     return _reduced(array_module(difference).abs(difference), lambda: signs(difference), x, target, reduction)
 
 
-@in_float32("x", "target")
-def smooth_l1_loss(x: Any, target: Any, reduction: str = "mean", beta: float = 1.0) -> Tensor:
-    """d**2 / (2 beta) where |d| < beta, else |d| - beta / 2, for d = x - target.
-
-    Reductions and errors as for `mse_loss`; ValueError for a negative beta. With beta = 0 it is `l1_loss`.
-
-    >>> smooth_l1_loss([0.0, 3.0], [1.0, 0.0], "none")
-    Tensor([0.5, 2.5], float32)
-
-    References
-        Girshick, Fast R-CNN (arXiv:1504.08083), section 2.3
-    """
-    if beta < 0:
-        raise ValueError(f"smooth_l1_loss: beta must not be negative, got {beta}")
-    if beta == 0:
-        return l1_loss(x, target, reduction)
-    x, target, difference = _compared("smooth_l1_loss", x, target, reduction)
-    module, size = array_module(difference), abs(difference)
-    losses = _square_then_line(size, beta)
-    losses *= 1 / beta
-    return _reduced(losses, lambda: module.clip(difference / beta, -1, 1), x, target, reduction)
-
-
-@in_float32("x", "target")
-def huber_loss(x: Any, target: Any, reduction: str = "mean", delta: float = 1.0) -> Tensor:
-    """d**2 / 2 where |d| <= delta, else delta (|d| - delta / 2), for d = x - target: delta times `smooth_l1_loss`.
-
-    Reductions and errors as for `mse_loss`; ValueError unless delta > 0.
-
-    >>> huber_loss([0.0, 3.0], [1.0, 0.0], "none")
-    Tensor([0.5, 2.5], float32)
-
-    References
-        Huber, Robust estimation of a location parameter, Annals of Mathematical Statistics 35 (1964)
-    """
-    if not delta > 0:
-        raise ValueError(f"huber_loss: delta must be positive, got {delta}")
-    x, target, difference = _compared("huber_loss", x, target, reduction)
-    module, size = array_module(difference), abs(difference)
-    losses = _square_then_line(size, delta)
-    return _reduced(losses, lambda: module.clip(difference, -delta, delta), x, target, reduction)
-
-
-def _square_then_line(size: Array, bend: float) -> Array:
-    """size**2 / 2 up to the bend, from there on its tangent: m (size - m / 2) with m = min(size, bend)."""
-    small = array_module(size).minimum(size, bend)
-    losses = small * -0.5
-    losses += size
-    losses *= small
-    return losses
-
-
-@in_float32("x", "target")
-def kl_div(x: Any, target: Any, reduction: str = "mean", log_target: bool = False) -> Tensor:
-    """target (log(target) - x): the Kullback-Leibler divergence of the target from x, given as log-probabilities.
-
-    Parameters
-        x           log-probabilities, such as `log_softmax` gives
-        target      probabilities of the same shape, or with log_target=True their logarithms; not differentiated
-        reduction   "batchmean": the sum / the length of the first axis, which is the divergence as it is defined;
-                    "mean": over all elements, as in PyTorch; "sum"; or "none"
-
-    A target of 0 adds 0, or nan where x is infinite, as in PyTorch. The mean of no numbers, and "batchmean" of no
-    samples, is nan.
-
-    >>> round(kl_div([[-0.5, -1.0]], [[0.5, 0.5]], reduction="batchmean").item(), 4)
-    0.0569
-    """
-    x, target, _ = _compared("kl_div", x, target, reduction, (*REDUCTIONS, "batchmean"))
-    if target.requires_grad:
-        raise ValueError("kl_div: the target is not differentiated: pass target.detach()")
-    module, t = array_module(x.data), target.data
-    if log_target:
-        probabilities = module.exp(t)
-        losses = probabilities * (t - x.data)
-    else:
-        probabilities = t
-        losses = t * module.log(module.where(t == 0, 1, t)) - t * x.data
-    losses = losses.astype(x.dtype)
-    total = "sum" if reduction == "batchmean" else reduction
-    out = _reduced(losses, lambda: -probabilities, x, target, total, saved=(1,))
-    if reduction != "batchmean" or not x.ndim:
-        return out
-    return out / x.shape[0] if x.shape[0] else out * math.nan
-
-
 @in_float32("logits", "targets")
 def binary_cross_entropy_with_logits(
     logits: Any, targets: Any, weight: Any = None, reduction: str = "mean", pos_weight: Any = None
@@ -176,17 +90,15 @@ def binary_cross_entropy_with_logits(
 # ---- what they share ----
 
 
-def check_reduction(name: str, reduction: Any, weight: Any = None, allowed: tuple[str, ...] = REDUCTIONS) -> None:
-    """Raise TypeError or ValueError for a reduction that is not allowed, or that stands in the place of the weight."""
+def check_reduction(name: str, reduction: Any, weight: Any = None) -> None:
+    """Raise ValueError for an unknown reduction, TypeError for one that stands in the place of the weight."""
     if isinstance(weight, str):
         raise TypeError(f"{name}: the third argument is `weight`, as in PyTorch: write reduction={weight!r}")
-    if reduction not in allowed:
-        one_of(f"{name}: reduction", reduction, allowed)
+    if reduction not in REDUCTIONS:
+        one_of(f"{name}: reduction", reduction, REDUCTIONS)
 
 
-def _compared(
-    name: str, x: Any, target: Any, reduction: str, allowed: tuple[str, ...] = REDUCTIONS
-) -> tuple[Tensor, Tensor, Array]:
+def _compared(name: str, x: Any, target: Any, reduction: str) -> tuple[Tensor, Tensor, Array]:
     """x and target as tensors, and their difference. Raises ValueError for different shapes, TypeError for integers."""
     x, target = operand(x, target), operand(target, x)
     if not (is_floating_point(x.dtype) or is_floating_point(target.dtype)):
@@ -195,13 +107,11 @@ def _compared(
         )
     if x.shape != target.shape:
         raise ValueError(f"{name}: input has shape {x.shape}, target has shape {target.shape}; they must be equal")
-    check_reduction(name, reduction, allowed=allowed)
+    check_reduction(name, reduction)
     return x, target, x.data - target.data
 
 
-def _reduced(
-    losses: Array, slope: Any, x: Tensor, target: Tensor, reduction: str, saved: tuple[int, ...] = ()
-) -> Tensor:
+def _reduced(losses: Array, slope: Any, x: Tensor, target: Tensor, reduction: str) -> Tensor:
     """The reduced losses as one node. slope() returns each loss's derivative by x; that by target is its negative."""
     scale = 1 / max(losses.size, 1) if reduction == "mean" else 1
     like_x, like_target = (x.shape, x.dtype), (target.shape, target.dtype)
@@ -210,7 +120,7 @@ def _reduced(
         gradient = g * scale * slope()
         return needs[0] and unbroadcast(gradient, *like_x), needs[1] and unbroadcast(-gradient, *like_target)
 
-    return record(_reduce(losses, reduction), (x, target), vjp, saved=saved)
+    return record(_reduce(losses, reduction), (x, target), vjp)
 
 
 def _reduce(losses: Array, reduction: str) -> Array:

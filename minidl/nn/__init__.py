@@ -30,12 +30,9 @@ from minidl.nn.linear import Embedding, Flatten, Linear
 from minidl.nn.losses import (
     BCEWithLogitsLoss,
     CrossEntropyLoss,
-    HuberLoss,
-    KLDivLoss,
     L1Loss,
     MSELoss,
     NLLLoss,
-    SmoothL1Loss,
 )
 from minidl.nn.module import Module
 from minidl.nn.normalization import BatchNorm1d, BatchNorm2d, GroupNorm, LayerNorm, RMSNorm
@@ -66,9 +63,7 @@ __all__ = [
     "Flatten",
     "GridShard",
     "GroupNorm",
-    "HuberLoss",
     "Identity",
-    "KLDivLoss",
     "L1Loss",
     "LSTMCell",
     "LayerNorm",
@@ -90,7 +85,6 @@ __all__ = [
     "Shard",
     "SiLU",
     "Sigmoid",
-    "SmoothL1Loss",
     "Softmax",
     "Stage",
     "Tanh",

@@ -91,36 +91,6 @@ class L1Loss(Module):
         return F.l1_loss(x, target, self.reduction)
 
 
-class SmoothL1Loss(Module):
-    """`functional.smooth_l1_loss`."""
-
-    def __init__(self, reduction: str = "mean", beta: float = 1.0) -> None:
-        self.reduction, self.beta = reduction, beta
-
-    def forward(self, x: Any, target: Any) -> Tensor:
-        return F.smooth_l1_loss(x, target, self.reduction, self.beta)
-
-
-class HuberLoss(Module):
-    """`functional.huber_loss`."""
-
-    def __init__(self, reduction: str = "mean", delta: float = 1.0) -> None:
-        self.reduction, self.delta = reduction, delta
-
-    def forward(self, x: Any, target: Any) -> Tensor:
-        return F.huber_loss(x, target, self.reduction, self.delta)
-
-
-class KLDivLoss(Module):
-    """`functional.kl_div`."""
-
-    def __init__(self, reduction: str = "mean", log_target: bool = False) -> None:
-        self.reduction, self.log_target = reduction, log_target
-
-    def forward(self, x: Any, target: Any) -> Tensor:
-        return F.kl_div(x, target, self.reduction, self.log_target)
-
-
 def _buffer(weight: Any) -> Buffer | None:
     return None if weight is None else Buffer(weight)
 

@@ -37,15 +37,12 @@ def test_losses_are_computed_in_float32(dtype: str) -> None:
         losses = [
             F.mse_loss(out, out.detach()),
             F.l1_loss(out, out.detach()),
-            F.smooth_l1_loss(out, out.detach()),
-            F.huber_loss(out, out.detach()),
-            F.kl_div(F.log_softmax(out), F.softmax(out).detach()),
             F.binary_cross_entropy_with_logits(out, out.data > 0),
             F.nll_loss(F.log_softmax(out), [0, 1, 2]),
             F.cross_entropy(out, [0, 1, 2]),
         ]
     assert {str(loss.dtype) for loss in losses} == {"float32"}
-    losses[5].backward()
+    losses[2].backward()
     assert model[0].weight.grad.dtype == np.float32
     assert model[0].weight.grad.any()
 

@@ -576,25 +576,12 @@ for reduction in ("mean", "sum", "none"):
         lambda F, x, y, w, p, r=reduction: F.binary_cross_entropy_with_logits(x, y, w, reduction=r, pos_weight=p),
         *(normal(6, 4), positive(6, 4), constant(0.5, 1.0, 2.0, 0.25), constant(3.0, 1.0, 0.5, 2.0)),
     )
-    for operation, setting in (
-        ("l1_loss", {}),
-        ("smooth_l1_loss", {}),
-        ("smooth_l1_loss", {"beta": 0.3}),
-        ("smooth_l1_loss", {"beta": 0}),
-        ("huber_loss", {}),
-        ("huber_loss", {"delta": 0.3}),
-    ):
-        kind = calling(operation, reduction=reduction, **setting)
-        case(operation, f"{reduction} {setting or ''}", kind, normal(6, 4), apart(6, 4))
-    for log_target in (False, True):
-        kind = calling("kl_div", reduction, log_target)
-        case("kl_div", f"{reduction}, log_target={log_target}", kind, normal(6, 4), probabilities(6, 4))
+    case("l1_loss", reduction, calling("l1_loss", reduction), normal(6, 4), apart(6, 4))
     case("mse_loss", reduction, calling("mse_loss", reduction), normal(6, 4), normal(6, 4))
 case(
     "cross_entropy", "no samples", lambda F, x, y: F.cross_entropy(x, y, reduction="sum"), normal(0, 4), integers(4, 0)
 )
 case("cross_entropy", "large", lambda F, x, y: F.cross_entropy(x * 1e3, y), normal(5, 4), integers(4, 5), smooth=False)
-case("kl_div", "batchmean", lambda F, x, t: F.kl_div(x, t, "batchmean"), normal(6, 4), probabilities(6, 4))
 case("mse_loss", "a tensor and itself", lambda F, x: F.mse_loss(x, x), normal(3))
 case("dropout", "not training", lambda F, x: F.dropout(x, 0.5, False), normal(3, 4))
 case("dropout", "p = 1", lambda F, x: F.dropout(x, 1.0), normal(3, 4))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -87,13 +86,7 @@ def binary_cross_entropy_with_logits(x: Tensor, y: Tensor, weight: Tensor | None
     return nn.binary_cross_entropy_with_logits(x, y, weight, **settings)
 
 
-l1_loss, smooth_l1_loss, huber_loss = nn.l1_loss, nn.smooth_l1_loss, nn.huber_loss
-
-
-def kl_div(x: Tensor, target: Tensor, reduction: str = "mean", log_target: bool = False) -> Tensor:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that "mean" is not the divergence's definition
-        return nn.kl_div(x, target, reduction=reduction, log_target=log_target)
+l1_loss = nn.l1_loss
 
 
 def mse_loss(x: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:

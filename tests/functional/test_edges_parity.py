@@ -25,7 +25,6 @@ ARRAYS = {
     "one number": np.ones((1, 1)),
     "zeros": np.zeros((2, 3)),
 }
-KL_DIV = {Tensor: F.kl_div, torch.Tensor: torch.nn.functional.kl_div}
 OPERATIONS: dict[str, Callable[[Any], Any]] = {
     "max()": lambda x: x.max(),
     "max(1).values": lambda x: x.max(1).values,
@@ -41,7 +40,6 @@ OPERATIONS: dict[str, Callable[[Any], Any]] = {
     "norm(dim=1)": lambda x: x.norm(dim=1),
     "prod()": lambda x: x.prod(),
     "cumsum(0)": lambda x: x.cumsum(0),
-    "kl_div(batchmean)": lambda x: KL_DIV[type(x)](x, x.detach().exp(), reduction="batchmean"),
     "logsumexp((0, 1))": lambda x: x.logsumexp((0, 1)),
     "sort()": lambda x: x.sort().values,
     "sort(0, descending)": lambda x: x.sort(0, descending=True)[0],

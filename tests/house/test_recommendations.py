@@ -67,7 +67,7 @@ def calls_in(source: str) -> set[str]:
 NAMED = {  # operations that a message names: what the caller has done, or is to define or to call
     *("actions(self, stage)", "backward()", "backward(gradient=...)", "begin_step(norm, nodes)", "cat()", "choose()"),
     *("copy_()", "counting.start()", "decode()", "dequantize()", "detach()", "encode()", "forward(self, ...)"),
-    *("labels.argmax(1)", "loss.backward()", "target.detach()"),
+    *("labels.argmax(1)", "loss.backward()"),
     *("launch()", "launch(network={})", "model.parameters()", "no_grad()", "program(comm, *args)", "quantize()"),
     *("recv(out=...)", "run(self, session)", "serve(self, session)", "Simulation({})", "sum()", "to()", "wait()"),
     *("data.Splits(train, test)", "order({})", "int(x)", "stages(self)", "where()", "x.copy()", "x.filled(0)"),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 import pytest
 
@@ -93,11 +91,7 @@ def test_the_best_stimulus_has_mean_0_and_variance_1_and_excites_more_than_image
     manual_seed(8)
     model, unit = Autoencoder(), 77
     of_images = model.units(features.images(0)[0]).numpy()[:, unit]
-    stimulus = partial(features.best_stimulus, model, unit, steps=30, starts=3)
-    free, smooth = stimulus(smoothings=0), stimulus(smoothings=4)
-    for found in (free, smooth):
-        assert found.mean() == pytest.approx(0, abs=1e-5)
-        assert found.std() == pytest.approx(1, abs=1e-4)
-        assert model.units(found[None]).numpy()[0, unit] > of_images.max()
-    roughness = [np.abs(np.diff(found[0])).mean() for found in (free, smooth)]
-    assert roughness[0] > 2 * roughness[1]
+    found = features.best_stimulus(model, unit, steps=30, starts=3)
+    assert found.mean() == pytest.approx(0, abs=1e-5)
+    assert found.std() == pytest.approx(1, abs=1e-4)
+    assert model.units(found[None].astype(np.float32)).numpy()[0, unit] > of_images.max()

@@ -15,11 +15,11 @@ from course.checks.asynchrony import (
     served_scripts,
 )
 from course.checks.asynchrony.gate_timeline import timeline
-from course.checks.asynchrony.library_versions import BUILDS
 from course.checks.asynchrony.requests import ADD, GET, PUT
+from course.checks.library_versions import BUILDS
 from course.judging import Answer, ChapterChecks, Part
 
-chapter = ChapterChecks("06_asynchrony", BUILDS)
+chapter = ChapterChecks("06_asynchrony", BUILDS["06_asynchrony"])
 hint = chapter.hint
 __all__ = [
     "chapter", "choose", "downpour_worker", "hint", "locked_step", "lost_updates", "push_pull", "serve", "ssp_gate",

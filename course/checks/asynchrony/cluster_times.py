@@ -1,7 +1,7 @@
-"""The time to the target of synchronous and asynchronous training on a cluster: by formulas, and played.
+"""The time of synchronous and asynchronous training to a target, by formulas and by simulation.
 
-The formulas judge. They hold where the server is always busy or never makes a worker wait: `asynchronous_played` says
-where that is so.
+Answers are judged by the formulas, which hold where the server is always busy or never makes a worker wait. The
+simulation of `asynchronous_played` tells whether a cluster is such a case.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ Times = tuple[float, float]
 """Seconds of synchronous and of asynchronous training."""
 
 PLAYED = 200
-"""Gradients of each worker that are played."""
+"""Gradients of each worker that are simulated."""
 
 
 def asynchronous_played(cluster: Cluster, seed: int) -> float:
-    """The seconds of asynchronous training, by playing gradients, delays and exchanges."""
+    """Seconds of asynchronous training, by a simulation of gradients, delays and exchanges."""
     rng = stream(Purpose.MANUAL, seed, "delays of workers")
     is_slow = rng.random((PLAYED, cluster.workers)) < cluster.slow_share
     seconds = cluster.seconds * (1 + (cluster.slow_factor - 1) * is_slow)
@@ -51,7 +51,7 @@ def exchange(cluster: Cluster) -> float:
 
 
 def estimated(cluster: Cluster, slip: str = "") -> Times:
-    """Both times by the right formulas, or by those with a known slip, a name in SLIPS."""
+    """Both times by the right formulas, or with one known mistake: a name in SLIPS."""
     p, each = cluster.workers, cluster.seconds
     alpha = 0.0 if slip in ("no network", "no alpha") else cluster.alpha
     beta = 0.0 if slip == "no network" else cluster.beta
@@ -102,9 +102,9 @@ SLIPS = {
     "no penalty": "The staleness penalty is left out: gradients that miss others' updates are worth less.",
     "own": "A gradient misses those of the p - 1 others, not of p.",
 }
-"""For each known slip, the sentence that explains it."""
+"""Explanations of the known mistakes, by name."""
 
 
 def choice(times: Times) -> str:
-    """The name of the faster one."""
+    """The faster kind of training; synchronous if both take the same time."""
     return "synchronous" if times[0] <= times[1] else "asynchronous"

@@ -1,4 +1,4 @@
-"""Clusters for `choose`: drawn so that each choice is right for some, clearly, and each known slip is found."""
+"""Draws clusters for `choose`: each choice is clearly right for some, and every known mistake shows on one."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ REGRET = 0.10
 """A choice is right if it takes at most this share longer than the best one."""
 
 CLEAR = 1.3
-"""In each cluster one choice takes at least CLEAR times as long as the other."""
+"""On every cluster the wrong choice takes at least CLEAR times as long as the right one."""
 
 OF_EACH = 3
-"""Clusters in which a choice is right, at least."""
+"""Each choice is right on at least this many clusters of a group."""
 
 DRAWS = 20_000
 
@@ -36,15 +36,15 @@ FOUND = {
     "stragglers": ALWAYS | {"no random", "delays of others", "often", "no penalty", "own"},
     "staleness": ALWAYS | {"no penalty", "own"},
 }
-"""The slips that at least one cluster of a group finds. No cluster of the group finds another one."""
+"""For each group, the mistakes that give a wrong time on one of its clusters; no others do on any of them."""
 
 Predicted = tuple[Any, Any, Any]
 Predictions = Callable[[str], list[Predicted]]
-"""What the answer returns for each cluster of a group."""
+"""Maps the name of a group to what the answer returns for each of its clusters."""
 
 
 def draw(group: str, rng: np.random.Generator) -> Cluster:
-    """A cluster of a group, with numbers of two digits."""
+    """A random cluster for a group; its numbers have two digits."""
 
     def between(low: float, high: float) -> float:
         return float(f"{np.exp(rng.uniform(np.log(low), np.log(high))):.2g}")
@@ -67,13 +67,13 @@ def draw(group: str, rng: np.random.Generator) -> Cluster:
 
 
 def is_off(times: Times, right: Times, tolerance: float = TOLERANCE) -> bool:
-    """Whether one of two times is not the right one."""
+    """Whether one of the two times differs from the right one by more than the tolerance."""
     return any(abs(time - true) > tolerance * true for time, true in zip(times, right, strict=True))
 
 
 @cache
 def clusters(group: str, seed: int) -> list[tuple[Cluster, Times]]:
-    """The clusters of a group for a seed, each with its two times."""
+    """The clusters of a group for a seed, each with its two right times."""
     rng = stream(Purpose.MANUAL, seed, "clusters", group)
     missing, chosen = set(FOUND[group]), []
     count = {"synchronous": 0, "asynchronous": 0}
@@ -96,12 +96,12 @@ def clusters(group: str, seed: int) -> list[tuple[Cluster, Times]]:
 
 
 def predictions(answer: Answer, seed: int) -> Predictions:
-    """What the answer predicts and chooses for the clusters of a group; each is asked for once."""
+    """The answer's times and choices, by group; the answer is called once for each cluster."""
     return cache(lambda group: [returned(answer, cluster) for cluster, _ in clusters(group, seed)])
 
 
 def returned(answer: Answer, cluster: Cluster) -> Predicted:
-    """The two times and the choice for a cluster."""
+    """The two times and the choice that the answer returns for a cluster."""
     got = answer(cluster)
     if not isinstance(got, (tuple, list)) or len(got) != 3:
         raise Wrong(
@@ -138,7 +138,7 @@ def judge(predictions: Predictions, group: str, seed: int) -> None:
 
 
 def cause_of(got: list[Predicted], those: list[Cluster]) -> str:
-    """The sentence of the slip that gives both times for all clusters; "" if none does."""
+    """The explanation of the mistake that gives both times for all clusters; "" if none does."""
     try:
         numbers = np.array([each[:2] for each in got], dtype=float)
     except (TypeError, ValueError):

@@ -1,9 +1,9 @@
-"""Runs of a server against workers of the check, whose requests have their times; and what the server must do."""
+"""Runs an answer's server with scripted workers, and compares its replies and values with the right ones."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -17,14 +17,14 @@ from minidl.cluster import Communicator
 from minidl.random import Purpose, stream
 
 A_LITTLE = 2.0**-30
-"""Added to the whole numbers that are sent: lost in float32, exact in float64, in any order of the sums."""
+"""Added to the whole numbers that workers send: float32 loses it, float64 adds it exactly in any order."""
 
 FLOAT32 = "The values went through float32, which has 7 digits; all arrays are float64."
 
 
 @dataclass(frozen=True)
 class Asked:
-    """A worker's request: the second at which it is sent, its kind and values."""
+    """A worker's request: its kind and values, and `at`, the time in seconds at which it is sent."""
 
     at: float
     worker: int
@@ -34,7 +34,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Served:
-    """A run of `serve`: the requests in order, and for each GET the second of its reply and the reply."""
+    """A run of `serve`: the initial shard, the requests in order of time, and what the ranks returned."""
 
     shard: Array
     workers: int
@@ -43,16 +43,16 @@ class Served:
     called: str
 
     def replies(self) -> list[tuple[Asked, float, Any]]:
-        """Each GET with the second of its reply, and the reply."""
+        """Each GET, the time in seconds of its reply, and the reply."""
         left = {worker: iter(self.run.results[worker]) for worker in range(self.workers)}
         return [(asked, *next(left[asked.worker])) for asked in self.requests if asked.kind == GET]
 
 
 def script(seed: int, workers: int, n: int, each: int, kinds: Sequence[float]) -> list[Asked]:
-    """`each` requests of every worker and its DONE, one a second; the kinds come in turn, and GET is each one's last.
+    """The requests of all workers, one per second: `each` per worker, the last one a GET, and then its DONE.
 
-    Two of three PUTs have the same values.
-    Worker 0 is done first, and worker 1 last; the others come in a random order.
+    The kinds alternate, and two of three PUTs have the same values. Worker 0 is done first and worker 1 last; the other
+    requests have a random order.
     """
     rng = stream(Purpose.MANUAL, seed, "requests to a server", workers, n, each)
     numbers = partial(with_small_end, rng, n)
@@ -81,14 +81,14 @@ def script(seed: int, workers: int, n: int, each: int, kinds: Sequence[float]) -
 
 
 def with_small_end(rng: np.random.Generator, n: int) -> Array:
-    """Whole numbers; the last of several is 0, so that sums with A_LITTLE are small there."""
+    """n random whole numbers, the last one 0 if n > 1: sums of A_LITTLE alone stay tiny, and must not be lost."""
     numbers = rng.integers(-9, 10, n).astype(float)
     numbers[1:][-1:] = 0
     return numbers
 
 
 def worker_of(requests: Sequence[Asked], server: int) -> Callable[[Communicator], list[tuple[float, Any]]]:
-    """The program of a worker that makes its requests at their times."""
+    """The program of a worker: it sends its requests at their times, and returns time and reply of each GET."""
 
     def play(comm: Communicator) -> list[tuple[float, Any]]:
         replies = []
@@ -105,7 +105,7 @@ def worker_of(requests: Sequence[Asked], server: int) -> Callable[[Communicator]
 
 
 def served(answer: Answer, seed: int, workers: int, n: int, each: int, kinds: Sequence[float]) -> Served:
-    """Run `serve` on a shard of n values, with `each` requests of each worker."""
+    """Run `serve` on a shard of n values, with `each` requests per worker."""
     requests = script(seed, workers, n, each, kinds)
     shard = with_small_end(stream(Purpose.MANUAL, seed, "a shard", n), n)
     played = {worker: worker_of(requests, workers) for worker in range(workers)} | {workers + 1: idle}
@@ -115,7 +115,7 @@ def served(answer: Answer, seed: int, workers: int, n: int, each: int, kinds: Se
 
 
 def replayed(shard: Array, requests: Sequence[Asked]) -> tuple[list[Array], Array]:
-    """The right reply to each GET if requests are handled in this order, and the values in the end."""
+    """The right replies to the GETs and the final values, if requests are handled in this order."""
     values, replies = shard.copy(), []
     for asked in requests:
         if asked.kind == GET:
@@ -128,25 +128,30 @@ def replayed(shard: Array, requests: Sequence[Asked]) -> tuple[list[Array], Arra
 
 
 def in_float32(one: Served) -> tuple[list[Array], Array]:
-    """The replies and the end of a server whose values are float32."""
-    requests = [Asked(each.at, each.worker, each.kind, each.values.astype(np.float32)) for each in one.requests]
+    """The replies and the final values of a server that computes in float32."""
+    requests = [replace(each, values=each.values.astype(np.float32)) for each in one.requests]
     replies, end = replayed(one.shard.astype(np.float32), requests)
     return [reply.astype(float) for reply in replies], end.astype(float)
 
 
+def mistaken_kinds(one: Served, requests: Sequence[Asked]) -> dict[str, Array]:
+    """The values after these requests if ADD and PUT are confused, by the explanation of each mistake."""
+    as_put = [replace(each, kind=PUT if each.kind == ADD else each.kind) for each in requests]
+    as_add = [replace(each, kind=ADD if each.kind == PUT else each.kind) for each in requests]
+    sentences = (
+        "ADD was treated like PUT: an update that replaces the values loses those of the other workers.",
+        "PUT was treated like ADD: after PUT the values are those that came.",
+    )
+    return {sentence: replayed(one.shard, each)[1] for sentence, each in zip(sentences, (as_put, as_add), strict=True)}
+
+
 def end_mistakes(one: Served) -> dict[str, Array]:
-    """Values that a server has in the end after known mistakes."""
+    """The final values that known mistakes give, by the explanation of each."""
     first_done = next((i for i, asked in enumerate(one.requests) if asked.kind == DONE), 0)
-    as_put = [Asked(a.at, a.worker, PUT if a.kind == ADD else a.kind, a.values) for a in one.requests]
-    as_add = [Asked(a.at, a.worker, ADD if a.kind == PUT else a.kind, a.values) for a in one.requests]
+    ended = replayed(one.shard, one.requests[:first_done])[1]
     return {
-        "The server ended with the first worker that was done; the others were still at work.": replayed(
-            one.shard, one.requests[:first_done]
-        )[1],
-        "ADD was treated like PUT: an update that replaces the values loses those of the other workers.": replayed(
-            one.shard, as_put
-        )[1],
-        "PUT was treated like ADD: after PUT the values are those that came.": replayed(one.shard, as_add)[1],
+        "The server ended with the first worker that was done; the others were still at work.": ended,
+        **mistaken_kinds(one, one.requests),
         "These are the initial values.": one.shard,
         "The initial values are missing: the sum starts with the shard.": replayed(one.shard, one.requests)[1]
         - one.shard,
@@ -168,18 +173,15 @@ def compare_end(one: Served) -> None:
 
 
 def compare_replies(one: Served) -> None:
-    """Raise Wrong unless each GET got the values of its moment."""
+    """Raise Wrong unless the reply to each GET has the values after all earlier requests."""
     compare_messages(one)
     wanted, _ = replayed(one.shard, one.requests)
     for (asked, _, got), want, rounded in zip(one.replies(), wanted, in_float32(one)[0], strict=True):
         called = f"{one.called}: the reply to GET of worker {asked.worker} at {asked.at:g} s"
         own = [other for other in one.requests if other.worker == asked.worker and other.at < asked.at]
         before = [other for other in one.requests if other.at < asked.at]
-        as_put = [Asked(a.at, a.worker, PUT if a.kind == ADD else a.kind, a.values) for a in before]
-        as_add = [Asked(a.at, a.worker, ADD if a.kind == PUT else a.kind, a.values) for a in before]
         mistakes = {
-            "ADD was treated like PUT.": replayed(one.shard, as_put)[1],
-            "PUT was treated like ADD.": replayed(one.shard, as_add)[1],
+            **mistaken_kinds(one, before),
             "These are the initial values.": one.shard,
             "The requests of the other workers are missing, although they came before.": replayed(one.shard, own)[1],
             "These are the values after all requests; a GET gets the values of its moment.": replayed(
@@ -193,7 +195,7 @@ def compare_replies(one: Served) -> None:
 
 
 def compare_times(one: Served) -> None:
-    """Raise Wrong unless each GET was answered when it came."""
+    """Raise Wrong unless each GET was answered at the time at which it arrived."""
     for asked, at, _ in one.replies():
         if at > asked.at:
             raise Wrong(
@@ -221,7 +223,7 @@ def compare_messages(one: Served) -> None:
 
 
 def compare_traffic(one: Served) -> None:
-    """Raise Wrong unless the server sent one message for each GET, of its values, and its shard is as it was."""
+    """Raise Wrong unless each GET had one reply with nothing but the values, and the caller's shard is unchanged."""
     compare_messages(one)
     for source, worker, nbytes, *_ in one.run.sends:
         if source == one.workers:
@@ -241,7 +243,7 @@ def compare_traffic(one: Served) -> None:
 
 
 def judge(answer: Answer, seed: int, cases: Sequence[Any], *compare: Callable[[Served], None], kinds: Any) -> None:
-    """Run each case (workers, n, requests of each) and compare."""
+    """Run each case (workers, n, requests per worker), and make each comparison."""
     for workers, n, each in cases:
         one = served(answer, seed, workers, n, each, kinds)
         for compared in compare:

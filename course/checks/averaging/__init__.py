@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, partial
 
 from course.checks.averaging import (
     elastic_runs,
@@ -13,10 +13,10 @@ from course.checks.averaging import (
     majority_rounds,
     stability,
 )
-from course.checks.averaging.library_versions import BUILDS
+from course.checks.library_versions import BUILDS
 from course.judging import Answer, ChapterChecks, Part
 
-chapter = ChapterChecks("07_averaging", BUILDS)
+chapter = ChapterChecks("07_averaging", BUILDS["07_averaging"])
 hint = chapter.hint
 __all__ = [
     "chapter", "consensus_factor", "elastic", "elastic_limit", "gossip", "hint", "local_sgd", "majority",
@@ -44,10 +44,7 @@ def elastic(
 ) -> None:
     """Weights and centre; half of it is for the total that pulls conserve, and for rounds in each period-th step."""
 
-    @cache
-    def run(case: elastic_runs.Case) -> elastic_runs.Elastic:
-        return elastic_runs.elastic(answer, case, seed)
-
+    run = cache(partial(elastic_runs.elastic, answer, seed=seed))
     with part(0.5, "one worker and the centre"):
         for case in alone:
             elastic_runs.compare_trained(run(tuple(case)))
@@ -116,10 +113,7 @@ def local_sgd(
 ) -> None:  # fmt: skip
     """The mean after the last round; half of it is for the rounds, and for the words in them."""
 
-    @cache
-    def run(case: local_runs.Case) -> local_runs.Local:
-        return local_runs.local(answer, case, seed)
-
+    run = cache(partial(local_runs.local, answer, seed=seed))
     with part(0.5, "a period of 1: minibatch SGD"):
         for case in synchronous:
             local_runs.compare_trained(run(tuple(case)))

@@ -1,4 +1,4 @@
-"""Machines that train apart, with losses of their own, and the rounds in which an answer lets them meet."""
+"""Machines that train separately on losses of their own, and the rounds in which an answer averages them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LR = 0.23
 ROUNDING = 1e-9
 
 TINY = 3e-7
-"""The second weight of three or more is so many times smaller than the others, and must not be lost for that."""
+"""Size of the second of three or more weights, relative to the others: an answer must not drop small weights."""
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,6 @@ from course.checks.backpropagation.counted_graph import (
     node_in_words,
     random_graph,
 )
-from course.checks.backpropagation.library_versions import BUILDS
 from course.checks.backpropagation.local_rules import (
     Shape,
     compare_memory,
@@ -39,10 +38,11 @@ from course.checks.backpropagation.walk_order import (
     compare_reached,
     walk,
 )
+from course.checks.library_versions import BUILDS
 from course.judging import Answer, ChapterChecks, Part, expect
 from course.probes.backpropagation import Recipe
 
-chapter = ChapterChecks("01_backpropagation", BUILDS)
+chapter = ChapterChecks("01_backpropagation", BUILDS["01_backpropagation"])
 hint = chapter.hint
 
 FLOAT64 = {"rtol": 1e-9, "atol": 1e-12}

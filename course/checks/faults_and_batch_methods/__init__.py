@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, partial
 
 from course.checks.faults_and_batch_methods import killed_runs, portion_orders, save_intervals, sharded_vectors
-from course.checks.faults_and_batch_methods.library_versions import BUILDS
+from course.checks.library_versions import BUILDS
 from course.judging import Answer, ChapterChecks, Part
 
-chapter = ChapterChecks("15_faults_and_batch_methods", BUILDS)
+chapter = ChapterChecks("15_faults_and_batch_methods", BUILDS["15_faults_and_batch_methods"])
 hint = chapter.hint
 __all__ = ["best_interval", "chapter", "hint", "lbfgs_direction", "run_portions", "train_with_checkpoints"]
 
@@ -37,9 +37,7 @@ def lbfgs_direction(
 ) -> None:
     """The direction of one node; half of it is for scalars being all that goes over the network."""
 
-    @cache
-    def stored(case: sharded_vectors.Case) -> sharded_vectors.Stored:
-        return sharded_vectors.Stored(answer, case, seed)
+    stored = cache(partial(sharded_vectors.Stored, answer, seed=seed))
 
     def runs(*groups: Sequence[sharded_vectors.Case]) -> list[sharded_vectors.Stored]:
         return [stored((tuple(case[0]), case[1])) for group in groups for case in group]
@@ -123,19 +121,14 @@ def best_interval(
     part: Part,
     *,
     fast: Sequence[save_intervals.Case] = (
-        (16_384, 0.003, 0.02),
-        (16_384, 0.0004, 0.3),
-        (1, 0.00005, 0.001),
-        (700, 0.0012, 0.0),
+        (16_384, 0.003, 0.02), (16_384, 0.0004, 0.3), (1, 0.00005, 0.001), (700, 0.0012, 0.0),
     ),
     slow: Sequence[save_intervals.Case] = ((1000, 0.15, 0.1), (37, 0.45, 0.7), (4096, 1.1, 0.3), (5, 2.3, 1.6)),
     seed: int = 0,
-) -> None:
+) -> None:  # fmt: skip
     """An interval within 0.2 % of the best one, also where Young's is not, and its goodput."""
 
-    @cache
-    def asked(case: save_intervals.Case) -> save_intervals.Asked:
-        return save_intervals.Asked(answer, case, seed)
+    asked = cache(partial(save_intervals.Asked, answer, seed=seed))
 
     def jobs(group: Sequence[save_intervals.Case]) -> list[save_intervals.Asked]:
         return [asked((case[0], case[1], case[2])) for case in group]
@@ -167,10 +160,7 @@ def train_with_checkpoints(
 ) -> None:
     """The bits of an undisturbed run after a kill at every operation, and at most k steps made again."""
 
-    @cache
-    def training(case: killed_runs.Case) -> killed_runs.Training:
-        return killed_runs.Training(answer, case, seed)
-
+    training = cache(partial(killed_runs.Training, answer, seed=seed))
     trainings = [training((case[0], case[1], case[2])) for case in cases]
     with part(0.5, "without a kill"):
         for one in trainings:

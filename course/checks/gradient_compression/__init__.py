@@ -12,10 +12,10 @@ from course.checks.gradient_compression import (
     sparse_rounds,
     sparse_steps,
 )
-from course.checks.gradient_compression.library_versions import BUILDS
+from course.checks.library_versions import BUILDS
 from course.judging import Answer, ChapterChecks, Part
 
-chapter = ChapterChecks("09_gradient_compression", BUILDS)
+chapter = ChapterChecks("09_gradient_compression", BUILDS["09_gradient_compression"])
 hint = chapter.hint
 __all__ = ["chapter", "corrected_entries", "hint", "qsgd", "sparse_sum", "sparsify", "top_k_step"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, partial
 
 from course.checks.large_minibatches import (
     best_times,
@@ -15,10 +15,10 @@ from course.checks.large_minibatches import (
     rate_schedules,
 )
 from course.checks.large_minibatches.lars_rules import Settings
-from course.checks.large_minibatches.library_versions import BUILDS
+from course.checks.library_versions import BUILDS
 from course.judging import Answer, ChapterChecks, Part
 
-chapter = ChapterChecks("08_large_minibatches", BUILDS)
+chapter = ChapterChecks("08_large_minibatches", BUILDS["08_large_minibatches"])
 hint = chapter.hint
 __all__ = [
     "best_batch", "best_measured_batch", "chapter", "corrected_run", "gradient_noise_scale", "hint", "lars_step",
@@ -46,18 +46,14 @@ def scheduled_rate(
         (0.2, 16, 40, 400, 0, ()),
     ),
     warmed: Sequence[rate_schedules.Case] = (
-        (0.05, 16, 144, 1440, 3, ()),
-        (0.1, 32, 128, 512, 1, ()),
-        (0.2, 20, 50, 300, 2, ()),
+        (0.05, 16, 144, 1440, 3, ()), (0.1, 32, 128, 512, 1, ()), (0.2, 20, 50, 300, 2, ()),
         (0.1, 32, 64, 1_200_000, 5, ()),
     ),
     dropped: Sequence[rate_schedules.Case] = (
-        (0.1, 32, 160, 1000, 2, (4, 6)),
-        (0.3, 16, 48, 500, 0, (2, 3)),
-        (0.05, 32, 256, 2000, 1, (2, 5, 9)),
+        (0.1, 32, 160, 1000, 2, (4, 6)), (0.3, 16, 48, 500, 0, (2, 3)), (0.05, 32, 256, 2000, 1, (2, 5, 9)),
         (2e-4, 8, 24, 20, 0, (1, 3, 4, 8, 90)),
     ),
-) -> None:
+) -> None:  # fmt: skip
     """k times the rate; two thirds are for the steps where the warm-up and the drops begin and end."""
     with part(1, "k times the rate without warm-up"):
         for schedule in rate_schedules.schedules(plain):
@@ -160,10 +156,7 @@ def noise_of_ranks(
 ) -> None:
     """The mean gradient and the two estimates; half is for one all-reduce of n + 1 numbers, and the same bits."""
 
-    @cache
-    def step(case: rank_noise.Case) -> rank_noise.Step:
-        return rank_noise.step(answer, case, seed)
-
+    step = cache(partial(rank_noise.step, answer, seed=seed))
     steps = [tuple(case) for case in cases]
 
     @cache

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, partial
 
+from course.checks.library_versions import BUILDS
 from course.checks.memory import kept_inputs, node_bytes, sharded_steps, unit_schedules
-from course.checks.memory.library_versions import BUILDS
 from course.judging import Answer, ChapterChecks, Part
 
-chapter = ChapterChecks("13_memory", BUILDS)
+chapter = ChapterChecks("13_memory", BUILDS["13_memory"])
 hint = chapter.hint
 __all__ = [
     "chapter", "checkpoints", "fetch_schedule", "hint", "memory_and_traffic", "recomputed_gradients", "shard_optimizer",
@@ -146,10 +146,7 @@ def recomputed_gradients(
 ) -> None:  # fmt: skip
     """The gradients of a chain that keeps everything; two thirds are for memory, and for what is computed again."""
 
-    @cache
-    def run(case: kept_inputs.Run) -> kept_inputs.Recomputed:
-        return kept_inputs.Recomputed(answer, case, seed)
-
+    run = cache(partial(kept_inputs.Recomputed, answer, seed=seed))
     cases = [(case[0], tuple(case[1])) for case in runs]
     with part(1, "loss and gradients are those without checkpoints, to the bit"):
         for case in cases:

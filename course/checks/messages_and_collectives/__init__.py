@@ -7,10 +7,10 @@ from functools import cache
 
 import numpy as np
 
+from course.checks.library_versions import BUILDS
 from course.checks.messages_and_collectives import collective_costs, rank_messages, rank_results, ring_lookalikes
 from course.checks.messages_and_collectives.all_reduce_timeline import timeline
 from course.checks.messages_and_collectives.collective_costs import ANY_NUMBER, POWERS_OF_TWO
-from course.checks.messages_and_collectives.library_versions import BUILDS
 from course.checks.messages_and_collectives.rank_inputs import (
     Sizes,
     cut,
@@ -24,7 +24,7 @@ from course.checks.messages_and_collectives.ring_lookalikes import TRACES
 from course.judging import Answer, ChapterChecks, Part
 from course.judging.ranks.rank_run import RankRun
 
-chapter = ChapterChecks("04_messages_and_collectives", BUILDS)
+chapter = ChapterChecks("04_messages_and_collectives", BUILDS["04_messages_and_collectives"])
 hint = chapter.hint
 __all__ = [
     "broadcast_tree", "chapter", "crossover", "hint", "is_ring", "recursive_doubling", "recursive_doubling_seconds",

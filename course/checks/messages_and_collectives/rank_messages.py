@@ -95,7 +95,7 @@ def chunks_only(run: RankRun, among: str, n: int, longest: int, is_all_needed: b
 
 
 def as_few_rounds(run: RankRun, short: RankRun, name: str) -> None:
-    """Raise Wrong if a run with long messages took more rounds than one with short messages."""
+    """Raise Wrong if long messages, whose sends wait for the receiver, took more rounds than short ones."""
     rounds, needed = round(run.seconds), round(short.seconds)
     expect.true(
         rounds <= needed,

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from course.checks.library_versions import BUILDS
 from course.checks.minibatch_sgd import noisy_digits
 from course.checks.minibatch_sgd.adam_moves import CORRECTED, adam_cases, adam_moves, mean_mistakes
 from course.checks.minibatch_sgd.epoch_batches import batches_of, compare_samples, compare_sizes
 from course.checks.minibatch_sgd.gradient_noise import SMALL, compare_large_mean, compare_variance
-from course.checks.minibatch_sgd.library_versions import BUILDS
 from course.checks.minibatch_sgd.momentum_forms import (
     IS_A_SUM,
     as_arguments,
@@ -49,7 +49,7 @@ __all__ = [
     "train",
 ]
 
-chapter = ChapterChecks("02_minibatch_sgd", BUILDS)
+chapter = ChapterChecks("02_minibatch_sgd", BUILDS["02_minibatch_sgd"])
 hint = chapter.hint
 
 Array = NDArray[Any]
@@ -113,17 +113,10 @@ def gradient_variance(
     part: Part,
     *,
     sizes: Sequence[tuple[int, int, int]] = (
-        (4, 2, 1),
-        (5, 3, 2),
-        (6, 1, 6),
-        (1, 3, 1),
-        (2, 3, 1),
-        (3, 2, 5),
-        (6000, 20, 64),
-        (4, 1100, 2),
+        (4, 2, 1), (5, 3, 2), (6, 1, 6), (1, 3, 1), (2, 3, 1), (3, 2, 5), (6000, 20, 64), (4, 1100, 2),
     ),
     seed: int = 0,
-) -> None:
+) -> None:  # fmt: skip
     """tr(Sigma)/B drawn with replacement; (n - B)/(n - 1) times that without; to all digits, for any mean."""
     rng = np.random.default_rng(seed)
     cases = [(np.round(rng.normal(1.0, 2.0, (n, d)), 2), batch_size) for n, d, batch_size in sizes]

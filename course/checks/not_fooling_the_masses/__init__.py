@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from course.checks.library_versions import BUILDS
 from course.checks.not_fooling_the_masses import planted_reports
-from course.checks.not_fooling_the_masses.library_versions import BUILDS
 from course.judging import Answer, ChapterChecks, Part
 
-chapter = ChapterChecks("16_not_fooling_the_masses", BUILDS)
+chapter = ChapterChecks("16_not_fooling_the_masses", BUILDS["16_not_fooling_the_masses"])
 hint = chapter.hint
 __all__ = ["chapter", "find_trick", "hint"]
 

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
+from course.checks.library_versions import BUILDS
 from course.checks.operators import batch_plans, counted_filters, launches, patch_matrices
-from course.checks.operators.library_versions import BUILDS
 from course.judging import Answer, ChapterChecks, Part
 
-chapter = ChapterChecks("03_operators", BUILDS)
+chapter = ChapterChecks("03_operators", BUILDS["03_operators"])
 hint = chapter.hint
 __all__ = ["chapter", "fuse", "hint", "im2col", "micro_batches", "winograd"]
 

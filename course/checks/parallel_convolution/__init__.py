@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from functools import cache, partial
-from typing import Any
 
+from course.checks.library_versions import BUILDS
 from course.checks.parallel_convolution import channel_sums, cut_bytes, halo_patches, slab_gradients
-from course.checks.parallel_convolution.library_versions import BUILDS
-from course.checks.tensor_parallelism import divided_runs
-from course.checks.tensor_parallelism.divided_runs import Divided
+from course.checks.tensor_parallelism.divided_runs import compare_runs, returned
 from course.judging import Answer, ChapterChecks, Part
 
-chapter = ChapterChecks("12_parallel_convolution", BUILDS)
+chapter = ChapterChecks("12_parallel_convolution", BUILDS["12_parallel_convolution"])
 hint = chapter.hint
 __all__ = ["bytes_of_a_cut", "chapter", "halo_exchange", "hint", "stationary_x", "weight_gradient"]
 
@@ -35,32 +33,20 @@ def bytes_of_a_cut(
     part: Part,
     *,
     slabs: Sequence[cut_bytes.Tiles] = (
-        (1, 3, 9, 8, 2, 3, 1, 1, 3, 1),
-        (1, 3, 8, 8, 2, 3, 1, 1, 2, 1),
-        (2, 4, 16, 6, 3, 5, 1, 2, 4, 1),
-        (2, 3, 17, 7, 5, 3, 2, 1, 3, 1),
-        (3, 2, 10, 5, 4, 1, 1, 0, 2, 1),
-        (2, 3, 11, 5, 4, 3, 1, 0, 3, 1),
-        (1, 2, 9, 4, 3, 3, 1, 1, 1, 1),
-        (2, 3, 8, 5, 4, 5, 1, 2, 8, 1),
-        (1, 2, 20, 6, 3, 4, 2, 1, 4, 1),
+        (1, 3, 9, 8, 2, 3, 1, 1, 3, 1), (1, 3, 8, 8, 2, 3, 1, 1, 2, 1), (2, 4, 16, 6, 3, 5, 1, 2, 4, 1),
+        (2, 3, 17, 7, 5, 3, 2, 1, 3, 1), (3, 2, 10, 5, 4, 1, 1, 0, 2, 1), (2, 3, 11, 5, 4, 3, 1, 0, 3, 1),
+        (1, 2, 9, 4, 3, 3, 1, 1, 1, 1), (2, 3, 8, 5, 4, 5, 1, 2, 8, 1), (1, 2, 20, 6, 3, 4, 2, 1, 4, 1),
         (1, 2, 16, 5, 3, 1, 3, 0, 4, 1),
     ),
     tiles: Sequence[cut_bytes.Tiles] = (
-        (2, 3, 8, 10, 4, 3, 1, 1, 2, 2),
-        (1, 2, 13, 11, 3, 5, 1, 2, 3, 2),
-        (2, 3, 15, 16, 5, 3, 2, 1, 2, 3),
-        (1, 3, 9, 12, 2, 5, 1, 2, 1, 3),
-        (2, 2, 11, 12, 3, 4, 1, 0, 2, 3),
+        (2, 3, 8, 10, 4, 3, 1, 1, 2, 2), (1, 2, 13, 11, 3, 5, 1, 2, 3, 2), (2, 3, 15, 16, 5, 3, 2, 1, 2, 3),
+        (1, 3, 9, 12, 2, 5, 1, 2, 1, 3), (2, 2, 11, 12, 3, 4, 1, 0, 2, 3),
     ),
     groups: Sequence[cut_bytes.Group] = (
-        (1, 3, 9, 8, 2, 3, 1, 1, 3),
-        (1, 3, 8, 8, 2, 3, 1, 1, 2),
-        (2, 4, 9, 7, 6, 3, 2, 1, 4),
-        (3, 5, 6, 8, 4, 5, 1, 0, 3),
-        (2, 3, 5, 5, 4, 1, 1, 0, 1),
+        (1, 3, 9, 8, 2, 3, 1, 1, 3), (1, 3, 8, 8, 2, 3, 1, 1, 2), (2, 4, 9, 7, 6, 3, 2, 1, 4),
+        (3, 5, 6, 8, 4, 5, 1, 0, 3), (2, 3, 5, 5, 4, 1, 1, 0, 1),
     ),
-) -> None:
+) -> None:  # fmt: skip
     """The bytes of halos, of reduce-scatters and all-gathers; three quarters are for tiles, corners and backward."""
     pairs = cache(lambda sizes, kernel, stride, padding, cut: answer(sizes, kernel, stride, padding, cut))
     kinds = ("channels", "filters")
@@ -103,37 +89,28 @@ def halo_exchange(
     part: Part,
     *,
     slabs: Sequence[halo_patches.Case] = (
-        (2, 1, 1, 1, 4, 4, 3, 1, 1),
-        (3, 1, 2, 2, 10, 5, 3, 1, 1),
-        (2, 1, 1, 3, 11, 6, 5, 1, 2),
-        (3, 1, 2, 1, 17, 7, 3, 2, 1),
-        (2, 1, 1, 2, 9, 6, 4, 1, 0),
-        (4, 1, 1, 2, 9, 5, 1, 1, 0),
-        (1, 1, 2, 1, 5, 4, 3, 1, 1),
-        (4, 1, 2, 1, 16, 7, 1, 3, 0),
-        (3, 1, 1, 2, 18, 8, 3, 2, 0),
+        (2, 1, 1, 1, 4, 4, 3, 1, 1), (3, 1, 2, 2, 10, 5, 3, 1, 1), (2, 1, 1, 3, 11, 6, 5, 1, 2),
+        (3, 1, 2, 1, 17, 7, 3, 2, 1), (2, 1, 1, 2, 9, 6, 4, 1, 0), (4, 1, 1, 2, 9, 5, 1, 1, 0),
+        (1, 1, 2, 1, 5, 4, 3, 1, 1), (4, 1, 2, 1, 16, 7, 1, 3, 0), (3, 1, 1, 2, 18, 8, 3, 2, 0),
     ),
     grids: Sequence[halo_patches.Case] = (
-        (2, 2, 1, 2, 6, 7, 3, 1, 1),
-        (2, 3, 2, 1, 11, 16, 5, 1, 2),
-        (3, 2, 1, 2, 13, 9, 3, 2, 1),
-        (1, 3, 2, 2, 4, 10, 3, 1, 1),
-        (3, 3, 1, 1, 11, 13, 4, 1, 0),
+        (2, 2, 1, 2, 6, 7, 3, 1, 1), (2, 3, 2, 1, 11, 16, 5, 1, 2), (3, 2, 1, 2, 13, 9, 3, 2, 1),
+        (1, 3, 2, 2, 4, 10, 3, 1, 1), (3, 3, 1, 1, 11, 13, 4, 1, 0),
     ),
     long: Sequence[halo_patches.Case] = ((7, 1, 1, 2, 16, 4111, 3, 1, 1), (2, 2, 30, 40, 10, 16, 3, 1, 1)),
     seed: int = 0,
-) -> None:
+) -> None:  # fmt: skip
     """The patches; half of it is for messages between neighbours only, as short as they can be, and no waiting."""
 
     exchange = cache(partial(halo_patches.Exchange, answer, seed=seed))
     with part(1.5, "slabs: the rows that the convolution needs"):
-        compare(exchange, slabs, halo_patches.compare_patches)
+        compare_runs(exchange, slabs, halo_patches.compare_patches)
     with part(1.5, "a grid: rows, columns and corners"):
-        compare(exchange, grids, halo_patches.compare_patches)
+        compare_runs(exchange, grids, halo_patches.compare_patches)
     with part(2, "the patch by one message to each neighbour, with what it needs"):
-        compare(exchange, (*slabs, *grids), halo_patches.compare_messages, halo_patches.compare_patches)
+        compare_runs(exchange, (*slabs, *grids), halo_patches.compare_messages, halo_patches.compare_patches)
     with part(1, "long messages and more ranks: no deadlock, and no waiting in a line"):
-        compare(exchange, long, halo_patches.compare_patches, halo_patches.compare_time)
+        compare_runs(exchange, long, halo_patches.compare_patches, halo_patches.compare_time)
 
 
 @chapter.exercise(
@@ -155,29 +132,23 @@ def weight_gradient(
     part: Part,
     *,
     cases: Sequence[slab_gradients.Case] = (
-        (2, 3, 1, 6, 5, 4, 3, 1, 1),
-        (3, 1, 2, 10, 6, 4, 3, 1, 1),
-        (2, 2, 3, 11, 5, 2, 5, 1, 2),
-        (3, 1, 2, 17, 8, 3, 3, 2, 1),
-        (2, 1, 2, 9, 6, 3, 4, 1, 0),
-        (3, 1, 2, 18, 8, 3, 3, 2, 0),
-        (4, 2, 1, 9, 5, 3, 1, 1, 0),
-        (1, 2, 2, 5, 6, 3, 3, 1, 1),
-        (2, 1, 2, 7, 4300, 3, 3, 1, 1),
+        (2, 3, 1, 6, 5, 4, 3, 1, 1), (3, 1, 2, 10, 6, 4, 3, 1, 1), (2, 2, 3, 11, 5, 2, 5, 1, 2),
+        (3, 1, 2, 17, 8, 3, 3, 2, 1), (2, 1, 2, 9, 6, 3, 4, 1, 0), (3, 1, 2, 18, 8, 3, 3, 2, 0),
+        (4, 2, 1, 9, 5, 3, 1, 1, 0), (1, 2, 2, 5, 6, 3, 3, 1, 1), (2, 1, 2, 7, 4300, 3, 3, 1, 1),
     ),
     seed: int = 0,
-) -> None:
+) -> None:  # fmt: skip
     """The gradients of one node; half of it is for the sums over ranks, and the gradients of the halo."""
 
     run = cache(partial(slab_gradients.slabs, answer, seed=seed))
     with part(1.5, "the gradients of the weights and of the bias, whole on each rank"):
-        compare(run, cases, returned("gw", "gb"))
+        compare_runs(run, cases, returned("gw", "gb"))
     with part(1.5, "the gradient of this rank's rows, with that of the neighbours' halos"):
-        compare(run, cases, returned("gx"))
+        compare_runs(run, cases, returned("gx"))
     with part(1, "one or two all-reduces of F C K K + F words"):
-        compare(run, cases, slab_gradients.compare_sums)
+        compare_runs(run, cases, slab_gradients.compare_sums)
     with part(1, "gx by one message to each neighbour, with the gradients of its pixels"):
-        compare(run, cases, slab_gradients.compare_returned, returned("gx"))
+        compare_runs(run, cases, slab_gradients.compare_returned, returned("gx"))
 
 
 @chapter.exercise(
@@ -196,33 +167,17 @@ def stationary_x(
     part: Part,
     *,
     cases: Sequence[channel_sums.Case] = (
-        (2, 2, 4, 6, 5, 6, 3, 1, 1),
-        (3, 3, 5, 7, 8, 7, 3, 2, 1),
-        (2, 2, 3, 5, 6, 5, 1, 1, 0),
-        (4, 1, 6, 3, 7, 9, 4, 1, 0),
-        (1, 2, 2, 3, 6, 4, 3, 1, 1),
-        (2, 1, 3, 5, 31, 29, 5, 1, 2),
+        (2, 2, 4, 6, 5, 6, 3, 1, 1), (3, 3, 5, 7, 8, 7, 3, 2, 1), (2, 2, 3, 5, 6, 5, 1, 1, 0),
+        (4, 1, 6, 3, 7, 9, 4, 1, 0), (1, 2, 2, 3, 6, 4, 3, 1, 1), (2, 1, 3, 5, 31, 29, 5, 1, 2),
     ),
     seed: int = 0,
-) -> None:
+) -> None:  # fmt: skip
     """This rank's channels of y; two thirds are for the one reduce-scatter and its words."""
 
     run = cache(partial(channel_sums.channels, answer, seed=seed))
     with part(1, "this rank's channels of y, with the bias once"):
-        compare(run, cases, returned("y"))
+        compare_runs(run, cases, returned("y"))
     with part(1, "y by one reduce-scatter, and nothing else"):
-        compare(run, cases, channel_sums.compare_collectives, returned("y"))
+        compare_runs(run, cases, channel_sums.compare_collectives, returned("y"))
     with part(1, "the words of one reduce-scatter of y"):
-        compare(run, cases, channel_sums.compare_words)
-
-
-def compare(run: Callable[[Any], Any], cases: Iterable[Sequence[int]], *comparisons: Callable[[Any], None]) -> None:
-    """Make each comparison with the run of each case."""
-    for case in cases:
-        for comparison in comparisons:
-            comparison(run(tuple(case)))
-
-
-def returned(*names: str) -> Callable[[Divided], None]:
-    """The comparison of the results with these names."""
-    return partial(divided_runs.compare, names=names)
+        compare_runs(run, cases, channel_sums.compare_words)

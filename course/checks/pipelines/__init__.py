@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, partial
 
+from course.checks.library_versions import BUILDS
 from course.checks.pipelines import (
     bubble_numbers,
     layer_cuts,
@@ -13,10 +14,9 @@ from course.checks.pipelines import (
     version_counts,
     waiting_stages,
 )
-from course.checks.pipelines.library_versions import BUILDS
 from course.judging import Answer, ChapterChecks, Part
 
-chapter = ChapterChecks("11_pipelines", BUILDS)
+chapter = ChapterChecks("11_pipelines", BUILDS["11_pipelines"])
 hint = chapter.hint
 __all__ = [
     "bubble", "chapter", "cut", "deadlock", "gpipe", "hint", "one_f_one_b", "run_stage", "weights_to_stash",
@@ -105,10 +105,7 @@ def run_stage(
 ) -> None:  # fmt: skip
     """The weights of one node; 3.5 of 5 points are for when messages are sent, for large ones, and for memory."""
 
-    @cache
-    def run(case: stage_runs.Case) -> stage_runs.StageRun:
-        return stage_runs.run(answer, case, seed)
-
+    run = cache(partial(stage_runs.run, answer, seed=seed))
     cases = [(case[0], case[1], case[2]) for case in steps]
     with part(1.5, "the weights after the update are those of one node"):
         for case in cases:

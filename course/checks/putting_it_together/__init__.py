@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, partial
 
+from course.checks.library_versions import BUILDS
 from course.checks.putting_it_together import expert_ranks, hidden_plans, step_seconds, token_slots
-from course.checks.putting_it_together.library_versions import BUILDS
-from course.checks.tensor_parallelism import divided_runs
+from course.checks.tensor_parallelism.divided_runs import compare_runs, returned
 from course.judging import Answer, ChapterChecks, Part
 
-chapter = ChapterChecks("14_putting_it_together", BUILDS)
+chapter = ChapterChecks("14_putting_it_together", BUILDS["14_putting_it_together"])
 hint = chapter.hint
 __all__ = ["best_plan", "chapter", "hint", "moe_step", "route", "step_time"]
 
@@ -90,36 +90,24 @@ def moe_step(
     part: Part,
     *,
     cases: Sequence[expert_ranks.Case] = (
-        (2, 1, 3, 4, 1, 5),
-        (3, 2, 2, 3, 1, 9),
-        (4, 1, 4, 5, 2, 7),
-        (3, 3, 3, 4, 2, 2),
-        (1, 4, 2, 3, 2, 6),
-        (5, 2, 3, 2, 3, 8),
-        (2, 1, 1, 1, 1, 2),
-        (2, 1, 30, 33, 1, 43),
+        (2, 1, 3, 4, 1, 5), (3, 2, 2, 3, 1, 9), (4, 1, 4, 5, 2, 7), (3, 3, 3, 4, 2, 2), (1, 4, 2, 3, 2, 6),
+        (5, 2, 3, 2, 3, 8), (2, 1, 1, 1, 1, 2), (2, 1, 30, 33, 1, 43),
     ),
     seed: int = 0,
-) -> None:
+) -> None:  # fmt: skip
     """The results of one node; a third is for four all-to-alls with the slots of the others' experts."""
 
-    @cache
-    def run(case: expert_ranks.Case) -> divided_runs.Divided:
-        return expert_ranks.divided(answer, case, seed)
-
+    run = cache(partial(expert_ranks.divided, answer, seed=seed))
     with part(1.5, "y on each rank is that of one node"):
-        for case in cases:
-            divided_runs.compare(run(tuple(case)), ("y",))
+        compare_runs(run, cases, returned("y"))
     with part(1.5, "the gradients of x and of the gates"):
-        for case in cases:
-            divided_runs.compare(run(tuple(case)), ("gx", "ggates"))
+        compare_runs(run, cases, returned("gx", "ggates"))
     with part(1, "the gradients of this rank's experts"):
-        for case in cases:
-            divided_runs.compare(run(tuple(case)), ("gw",))
+        compare_runs(run, cases, returned("gw"))
     with part(2, "four all-to-alls, each with the slots of the other ranks' experts"):
         for case in cases:
             expert_ranks.compare_messages(run(tuple(case)), tuple(case))
-            divided_runs.compare(run(tuple(case)), ("y", "gx", "gw"))
+        compare_runs(run, cases, returned("y", "gx", "gw"))
 
 
 @chapter.exercise(
@@ -140,13 +128,8 @@ def step_time(
     part: Part,
     *,
     pure: Sequence[step_seconds.Case] = (
-        (1, 1, 1, 3, 5, 7, 5, 8),
-        (6, 1, 1, 2, 3, 5, 3, 6),
-        (1, 5, 1, 3, 7, 3, 2, 5),
-        (1, 1, 7, 2, 3, 6, 1, 7),
-        (3, 1, 1, 5, 1, 2, 4, 1),
-        (1, 3, 1, 1, 1, 2, 5, 1),
-        (1, 1, 6, 3, 2, 3, 2, 1),
+        (1, 1, 1, 3, 5, 7, 5, 8), (6, 1, 1, 2, 3, 5, 3, 6), (1, 5, 1, 3, 7, 3, 2, 5), (1, 1, 7, 2, 3, 6, 1, 7),
+        (3, 1, 1, 5, 1, 2, 4, 1), (1, 3, 1, 1, 1, 2, 5, 1), (1, 1, 6, 3, 2, 3, 2, 1),
     ),
     mixed: Sequence[step_seconds.Case] = (
         (3, 4, 2, 3, 5, 3, 5, 24),
@@ -154,20 +137,14 @@ def step_time(
         (5, 2, 3, 7, 1, 6, 2, 30),
     ),
     links: Sequence[step_seconds.Case] = (
-        (4, 2, 3, 2, 5, 3, 2, 6),
-        (3, 5, 2, 3, 4, 2, 3, 2),
-        (2, 3, 3, 1, 6, 4, 2, 8),
-        (2, 2, 4, 3, 3, 2, 3, 16),
-        (7, 1, 2, 3, 2, 3, 4, 14),
-        (3, 4, 1, 2, 3, 2, 5, 6),
+        (4, 2, 3, 2, 5, 3, 2, 6), (3, 5, 2, 3, 4, 2, 3, 2), (2, 3, 3, 1, 6, 4, 2, 8), (2, 2, 4, 3, 3, 2, 3, 16),
+        (7, 1, 2, 3, 2, 3, 4, 14), (3, 4, 1, 2, 3, 2, 5, 6),
     ),
     seed: int = 0,
-) -> None:
+) -> None:  # fmt: skip
     """The five terms of the time of a step; one part has links of two kinds."""
 
-    @cache
-    def timed(case: step_seconds.Case) -> step_seconds.Timed:
-        return step_seconds.Timed(answer, case, seed)
+    timed = cache(partial(step_seconds.Timed, answer, seed=seed))
 
     def cases(of: Sequence[step_seconds.Case]) -> list[step_seconds.Timed]:
         return [timed((a, b, c, d, e, f, g, h)) for a, b, c, d, e, f, g, h in of]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 
+from course.checks.library_versions import BUILDS
 from course.checks.synchronous_data_parallelism import (
     gradient_buckets,
     last_of_p,
@@ -13,7 +14,6 @@ from course.checks.synchronous_data_parallelism import (
     simulated_clusters,
 )
 from course.checks.synchronous_data_parallelism.gradient_buckets import Backward, Model, passes, timed_passes
-from course.checks.synchronous_data_parallelism.library_versions import BUILDS
 from course.checks.synchronous_data_parallelism.overlap_timeline import timeline
 from course.checks.synchronous_data_parallelism.serial_steps import Step, cases_in, run_step
 from course.checks.synchronous_data_parallelism.sharded_minibatches import EPOCHS, Epoch
@@ -21,7 +21,7 @@ from course.checks.synchronous_data_parallelism.simulated_clusters import cluste
 from course.judging import Answer, ChapterChecks, Part
 from course.judging.ranks.rank_run import RankRun
 
-chapter = ChapterChecks("05_synchronous_data_parallelism", BUILDS)
+chapter = ChapterChecks("05_synchronous_data_parallelism", BUILDS["05_synchronous_data_parallelism"])
 hint = chapter.hint
 __all__ = [
     "barrier_time", "bucketed_all_reduce", "chapter", "data_parallel_step", "efficiency", "hint", "sharded_sampler",
@@ -198,21 +198,16 @@ def efficiency(
         (32, 8, 0.4e9, 5e12, 2e6, 2e-5, 0.1e-9),
     ),
     overlapped: Sequence[OverlappedCluster] = (
-        (8, 32, 6e9, 10e12, 100e6, 5e-5, 0.1e-9, 5),
-        (2, 64, 4e9, 6e12, 40e6, 5e-5, 0.8e-9, 4),
-        (20, 8, 1.2e9, 5e12, 2e6, 1e-5, 0.1e-9, 3),
-        (4, 16, 3e9, 8e12, 100e6, 5e-6, 0.04e-9, 2),
-        (6, 32, 6e9, 10e12, 48e6, 5e-6, 0.11e-9, 5),
-        (4, 24, 5e9, 8e12, 100e6, 1e-5, 0.067e-9, 8),
+        (8, 32, 6e9, 10e12, 100e6, 5e-5, 0.1e-9, 5), (2, 64, 4e9, 6e12, 40e6, 5e-5, 0.8e-9, 4),
+        (20, 8, 1.2e9, 5e12, 2e6, 1e-5, 0.1e-9, 3), (4, 16, 3e9, 8e12, 100e6, 5e-6, 0.04e-9, 2),
+        (6, 32, 6e9, 10e12, 48e6, 5e-6, 0.11e-9, 5), (4, 24, 5e9, 8e12, 100e6, 1e-5, 0.067e-9, 8),
         (3, 16, 3e9, 8e12, 20e6, 5e-6, 0.041e-9, 2),
     ),
     strong: Sequence[OverlappedCluster] = (
-        (3, 90, 6e9, 10e12, 180e6, 5e-5, 0.3e-9, 3),
-        (4, 64, 6e9, 8e12, 45e6, 5e-6, 0.2e-9, 6),
-        (12, 30, 60e9, 8e12, 8e6, 5e-6, 0.1e-9, 4),
-        (32, 64, 5e9, 5e12, 1e6, 5e-5, 0.1e-9, 1),
+        (3, 90, 6e9, 10e12, 180e6, 5e-5, 0.3e-9, 3), (4, 64, 6e9, 8e12, 45e6, 5e-6, 0.2e-9, 6),
+        (12, 30, 60e9, 8e12, 8e6, 5e-6, 0.1e-9, 4), (32, 64, 5e9, 5e12, 1e6, 5e-5, 0.1e-9, 1),
     ),
-) -> None:
+) -> None:  # fmt: skip
     """Within 10 % of simulated clusters: weak scaling without and with overlap, strong scaling; 1 on one node."""
     without, hidden, shared = clusters(plain), clusters(overlapped), clusters(strong, strong=True)
     with part(0.5, "one node has an efficiency of 1"):

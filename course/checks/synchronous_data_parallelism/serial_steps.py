@@ -24,7 +24,7 @@ SETTINGS = ((0.5, 0.9, 0.05), (0.5, 0.85, 0.07), (0.2, 0.7, 0.05), (0.8, 0.93, 0
 """Learning rate, momentum and weight decay of each step."""
 
 TINY = 1e-7
-"""The first weight is so many times smaller than the others, and must not be lost for that."""
+"""Size of the first weight, relative to the others: an answer must not drop small weights."""
 
 ROUNDING = 1e-12
 FLOAT32 = 1e-6

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, partial
 
+from course.checks.library_versions import BUILDS
 from course.checks.tensor_parallelism import (
     attention_heads,
-    counted_all_reduces,
-    divided_runs,
     grid_products,
     linear_layers,
     mesh_and_grid,
     mlp_blocks,
     vocabulary_shards,
 )
-from course.checks.tensor_parallelism.divided_runs import Divided
-from course.checks.tensor_parallelism.library_versions import BUILDS
+from course.checks.tensor_parallelism.counted_all_reduces import compare_all_reduces
+from course.checks.tensor_parallelism.divided_runs import compare_runs, returned
 from course.judging import Answer, ChapterChecks, Part
 
-chapter = ChapterChecks("10_tensor_parallelism", BUILDS)
+chapter = ChapterChecks("10_tensor_parallelism", BUILDS["10_tensor_parallelism"])
 hint = chapter.hint
 __all__ = [
     "attention", "best_grid", "chapter", "column_linear", "cross_entropy", "embedding", "hint", "mesh_groups", "mlp",
@@ -41,31 +40,20 @@ def column_linear(
     answer: Answer,
     part: Part,
     *,
-    cases: Sequence[linear_layers.Case] = (
-        (2, 3, 4, 6),
-        (3, 5, 2, 7),
-        (1, 2, 3, 4),
-        (4, 2, 5, 6),
-        (2, 40, 30, 9),
-    ),
+    cases: Sequence[linear_layers.Case] = ((2, 3, 4, 6), (3, 5, 2, 7), (1, 2, 3, 4), (4, 2, 5, 6), (2, 40, 30, 9)),
     seed: int = 0,
 ) -> None:
     """The shards of one node; two thirds are for the gradient of x and the one all-reduce."""
 
-    @cache
-    def run(case: linear_layers.Case) -> Divided:
-        return linear_layers.by_columns(answer, case, seed)
+    run = cache(partial(linear_layers.by_columns, answer, seed=seed))
 
     with part(0.5, "this rank's columns of y, and the gradients of its weights and bias"):
-        for case in cases:
-            divided_runs.compare(run(tuple(case)), ("y", "gw", "gb"))
+        compare_runs(run, cases, returned("y", "gw", "gb"))
     with part(0.5, "the gradient of x, whole on each rank"):
-        for case in cases:
-            divided_runs.compare(run(tuple(case)), ("gx",))
+        compare_runs(run, cases, returned("gx"))
     with part(0.5, "one all-reduce of B m words, and nothing else"):
         for p, B, m, n in cases:
-            counted_all_reduces.compare_all_reduces(run((p, B, m, n)), [B * m], "Only gx is a partial sum.")
-            counted_all_reduces.compare_carried(run((p, B, m, n)), "gx", B * m)
+            compare_all_reduces(run((p, B, m, n)), "gx", B * m, "Only gx is a partial sum.")
 
 
 @chapter.exercise(
@@ -81,31 +69,20 @@ def row_linear(
     answer: Answer,
     part: Part,
     *,
-    cases: Sequence[linear_layers.Case] = (
-        (2, 3, 6, 4),
-        (3, 5, 7, 2),
-        (1, 2, 4, 3),
-        (4, 2, 6, 5),
-        (2, 40, 9, 30),
-    ),
+    cases: Sequence[linear_layers.Case] = ((2, 3, 6, 4), (3, 5, 7, 2), (1, 2, 4, 3), (4, 2, 6, 5), (2, 40, 9, 30)),
     seed: int = 0,
 ) -> None:
     """The output of one node; two thirds are for y, with the bias once, and the one all-reduce."""
 
-    @cache
-    def run(case: linear_layers.Case) -> Divided:
-        return linear_layers.by_rows(answer, case, seed)
+    run = cache(partial(linear_layers.by_rows, answer, seed=seed))
 
     with part(0.5, "y, whole on each rank"):
-        for case in cases:
-            divided_runs.compare(run(tuple(case)), ("y",))
+        compare_runs(run, cases, returned("y"))
     with part(0.5, "the gradients of this rank's columns of x, of its weights, and of the bias"):
-        for case in cases:
-            divided_runs.compare(run(tuple(case)), ("gx", "gw", "gb"))
+        compare_runs(run, cases, returned("gx", "gw", "gb"))
     with part(0.5, "one all-reduce of B n words, and nothing else"):
         for p, B, m, n in cases:
-            counted_all_reduces.compare_all_reduces(run((p, B, m, n)), [B * n], "Only y is a partial sum.")
-            counted_all_reduces.compare_carried(run((p, B, m, n)), "y", B * n)
+            compare_all_reduces(run((p, B, m, n)), "y", B * n, "Only y is a partial sum.")
 
 
 @chapter.exercise(
@@ -123,38 +100,25 @@ def mlp(
     answer: Answer,
     part: Part,
     *,
-    cases: Sequence[mlp_blocks.Case] = (
-        (2, 3, 4, 6),
-        (3, 5, 4, 7),
-        (1, 2, 3, 4),
-        (4, 2, 5, 6),
-        (2, 40, 30, 9),
-    ),
+    cases: Sequence[mlp_blocks.Case] = ((2, 3, 4, 6), (3, 5, 4, 7), (1, 2, 3, 4), (4, 2, 5, 6), (2, 40, 30, 9)),
     seed: int = 0,
 ) -> None:
     """The MLP of one node; half of it is for one all-reduce in each direction, and for reading one shard only."""
 
-    @cache
-    def run(case: mlp_blocks.Case) -> Divided:
-        return mlp_blocks.block(answer, case, seed)
+    run = cache(partial(mlp_blocks.block, answer, seed=seed))
 
     with part(0.5, "y, whole on each rank"):
-        for case in cases:
-            divided_runs.compare(run(tuple(case)), ("y",))
+        compare_runs(run, cases, returned("y"))
     with part(0.5, "the gradient of x, whole on each rank"):
-        for case in cases:
-            divided_runs.compare(run(tuple(case)), ("gx",))
+        compare_runs(run, cases, returned("gx"))
     with part(0.5, "the gradients of the weights and biases"):
-        for case in cases:
-            divided_runs.compare(run(tuple(case)), ("gw1", "gb1", "gw2", "gb2"))
+        compare_runs(run, cases, returned("gw1", "gb1", "gw2", "gb2"))
     with part(1, "one all-reduce of B d words in the forward, and one in the backward"):
+        why = "Divided by columns and then by rows, only y and gx are partial sums."
         for p, B, d, h in cases:
-            why = "Divided by columns and then by rows, only y and gx are partial sums."
-            counted_all_reduces.compare_all_reduces(run((p, B, d, h)), [B * d, B * d], why)
-            counted_all_reduces.compare_carried(run((p, B, d, h)), "y", B * d)
+            compare_all_reduces(run((p, B, d, h)), "y", B * d, why, most=2)
     with part(0.5, "each rank reads its shard of the weights only"):
-        for p, B, d, h in cases:
-            divided_runs.compare(mlp_blocks.block(answer, (p, B, d, h), seed, is_limited=True), ("y", "gx"))
+        compare_runs(partial(mlp_blocks.block, answer, seed=seed, is_limited=True), cases, returned("y", "gx"))
 
 
 @chapter.exercise(
@@ -172,33 +136,22 @@ def attention(
     answer: Answer,
     part: Part,
     *,
-    cases: Sequence[attention_heads.Case] = (
-        (2, 3, 8, 4),
-        (3, 4, 6, 3),
-        (1, 3, 4, 2),
-        (2, 5, 6, 2),
-        (2, 130, 8, 4),
-    ),
+    cases: Sequence[attention_heads.Case] = ((2, 3, 8, 4), (3, 4, 6, 3), (1, 3, 4, 2), (2, 5, 6, 2), (2, 130, 8, 4)),
     uneven: Sequence[tuple[int, int]] = ((2, 3), (4, 6), (3, 2)),
     seed: int = 0,
 ) -> None:
     """The attention of one node; half of it is for the one all-reduce, reading one shard, and refusing uneven heads."""
 
-    @cache
-    def run(case: attention_heads.Case) -> Divided:
-        return attention_heads.heads_of(answer, case, seed)
+    run = cache(partial(attention_heads.heads_of, answer, seed=seed))
 
     with part(1.5, "y, whole on each rank"):
-        for case in cases:
-            divided_runs.compare(run(tuple(case)), ("y",))
+        compare_runs(run, cases, returned("y"))
     with part(0.5, "one all-reduce of T d words, and nothing else"):
+        why = "The heads do not depend on each other: only y is a partial sum."
         for p, T, d, heads in cases:
-            why = "The heads do not depend on each other: only y is a partial sum."
-            counted_all_reduces.compare_all_reduces(run((p, T, d, heads)), [T * d], why)
-            counted_all_reduces.compare_carried(run((p, T, d, heads)), "y", T * d)
+            compare_all_reduces(run((p, T, d, heads)), "y", T * d, why)
     with part(0.5, "each rank reads its heads' weights only"):
-        for p, T, d, heads in cases:
-            divided_runs.compare(attention_heads.heads_of(answer, (p, T, d, heads), seed, is_limited=True), ("y",))
+        compare_runs(partial(attention_heads.heads_of, answer, seed=seed, is_limited=True), cases, returned("y"))
     with part(0.5, "heads that p does not divide are refused"):
         for p, heads in uneven:
             attention_heads.refused(answer, p, heads, seed)
@@ -218,34 +171,23 @@ def embedding(
     part: Part,
     *,
     cases: Sequence[vocabulary_shards.Lookup] = (
-        (2, 7, 5, 3),
-        (3, 12, 8, 4),
-        (1, 4, 3, 2),
-        (4, 10, 9, 2),
-        (2, 200, 300, 6),
+        (2, 7, 5, 3), (3, 12, 8, 4), (1, 4, 3, 2), (4, 10, 9, 2), (2, 200, 300, 6),
     ),
     seed: int = 0,
-) -> None:
+) -> None:  # fmt: skip
     """The rows of one node; half of it is for tokens that are elsewhere, or several times, and for the all-reduce."""
 
-    @cache
-    def run(case: vocabulary_shards.Lookup, is_repeated: bool = True) -> Divided:
-        return vocabulary_shards.lookup(answer, case, seed, is_repeated=is_repeated)
+    run = cache(partial(vocabulary_shards.lookup, answer, seed=seed))
 
     with part(0.5, "the rows of the tokens, whole on each rank"):
-        for case in cases:
-            divided_runs.compare(run(tuple(case)), ("y",))
+        compare_runs(run, cases, returned("y"))
     with part(0.5, "the gradient of this rank's rows, tokens that differ"):
-        for case in cases:
-            divided_runs.compare(run(tuple(case), is_repeated=False), ("gtable",))
+        compare_runs(partial(run, is_repeated=False), cases, returned("gtable"))
     with part(0.5, "the gradient of this rank's rows, tokens that are there several times"):
-        for case in cases:
-            divided_runs.compare(run(tuple(case)), ("gtable",))
+        compare_runs(run, cases, returned("gtable"))
     with part(0.5, "one all-reduce of n d words, and nothing else"):
         for p, n, V, d in cases:
-            why = "Only y needs the rows of other ranks."
-            counted_all_reduces.compare_all_reduces(run((p, n, V, d)), [n * d], why)
-            counted_all_reduces.compare_carried(run((p, n, V, d)), "y", n * d)
+            compare_all_reduces(run((p, n, V, d)), "y", n * d, "Only y needs the rows of other ranks.")
 
 
 @chapter.exercise(
@@ -268,24 +210,18 @@ def cross_entropy(
 ) -> None:
     """The loss and gradient of one node; half of it is for few words, and for logits that overflow."""
 
-    @cache
-    def run(case: vocabulary_shards.Loss, is_large: bool = False) -> Divided:
-        return vocabulary_shards.loss(answer, case, seed, is_large=is_large)
+    run = cache(partial(vocabulary_shards.loss, answer, seed=seed))
 
     with part(0.5, "the loss, the same on each rank"):
-        for case in cases:
-            divided_runs.compare(run(tuple(case)), ("loss",))
+        compare_runs(run, cases, returned("loss"))
     with part(0.5, "the gradient of this rank's logits"):
-        for case in cases:
-            divided_runs.compare(run(tuple(case)), ("glogits",))
+        compare_runs(run, cases, returned("glogits"))
     with part(0.5, "large and small logits"):
-        for case in cases:
-            divided_runs.compare(run(tuple(case), is_large=True), ("loss", "glogits"))
+        compare_runs(partial(run, is_large=True), cases, returned("loss", "glogits"))
     with part(0.5, "at most three all-reduces, of 3 n words together"):
+        why = "A sample needs three numbers of all ranks: the maximum, the sum, and the logit of its target."
         for p, n, V in cases:
-            why = "A sample needs three numbers of all ranks: the maximum, the sum, and the logit of its target."
-            counted_all_reduces.compare_all_reduces(run((p, n, V)), [n, n, n], why)
-            counted_all_reduces.compare_carried(run((p, n, V)), "loss", n)
+            compare_all_reduces(run((p, n, V)), "loss", n, why, most=3)
 
 
 @chapter.exercise(
@@ -312,21 +248,18 @@ def summa(
 ) -> None:  # fmt: skip
     """The blocks of C; two thirds are for the words that a rank receives, and for panels of the given width."""
 
-    @cache
-    def run(case: grid_products.Case) -> Divided:
-        return grid_products.grid(answer, case, seed)
+    run = cache(partial(grid_products.grid, answer, seed=seed))
 
     with part(1, "each rank's block of C"):
-        for case in cases:
-            divided_runs.compare(run(tuple(case)), ("C",))
+        compare_runs(run, cases, returned("C"))
     with part(1, "the words that each rank receives"):
         for case in cases:
             grid_products.compare_words(run(tuple(case)), tuple(case))
-            divided_runs.compare(run(tuple(case)), ("C",))
+        compare_runs(run, cases, returned("C"))
     with part(1, "messages of one panel at most"):
         for case in cases:
             grid_products.compare_panels(run(tuple(case)), tuple(case))
-            divided_runs.compare(run(tuple(case)), ("C",))
+        compare_runs(run, cases, returned("C"))
 
 
 @chapter.exercise(

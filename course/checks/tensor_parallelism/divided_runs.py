@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 from typing import Any
 
@@ -87,6 +87,20 @@ def compare(one: Divided, names: Iterable[str]) -> None:
                 expect.number(got, want, called, rtol=0.0, atol=scale, mistakes=slips)
             else:
                 expect.array(got, want, called, rtol=0.0, atol=scale, mistakes=slips, dtype=np.float64)
+
+
+def compare_runs(
+    run: Callable[[Any], Divided], cases: Iterable[Sequence[int]], *comparisons: Callable[[Divided], None]
+) -> None:
+    """Make each comparison with the run of each case."""
+    for case in cases:
+        for comparison in comparisons:
+            comparison(run(tuple(case)))
+
+
+def returned(*names: str) -> Callable[[Divided], None]:
+    """The comparison of the results with these names."""
+    return partial(compare, names=names)
 
 
 def shards(n: int, p: int) -> list[slice]:

@@ -35,7 +35,8 @@ def as_mathml(latex: str, is_display: bool = False) -> str:
     try:
         if len(latex) > MOST_OF_FORMULA:
             raise ValueError("too long")
-        found = convert_to_element(latex, display="block" if is_display else "inline")
+        known = latex.replace("{aligned}", "{align*}")  # the converter writes the first as one line
+        found = convert_to_element(known, display="block" if is_display else "inline")
         return tostring(harmless(found), encoding="unicode")
     except Exception:  # the converter fails in many ways
         sign = "$$" if is_display else "$"

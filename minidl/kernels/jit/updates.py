@@ -30,15 +30,9 @@ __all__ = [
 
 
 def sgd(
-    p: Array,
-    g: Array,
-    buffer: Array | None,
-    lr: float,
-    momentum: float,
-    dampening: float,
-    weight_decay: float,
-    nesterov: bool,
-) -> None:
+    p: Array, g: Array, buffer: Array | None,
+    lr: float, momentum: float, dampening: float, weight_decay: float, nesterov: bool,
+) -> None:  # fmt: skip
     if buffer is None:
         if _compilable(p, g):
             _sgd(p.ravel(), g.ravel(), float(lr), float(weight_decay))
@@ -77,17 +71,9 @@ def adagrad(p: Array, g: Array, square_sum: Array, lr: float, eps: float, weight
 
 
 def rmsprop(
-    p: Array,
-    g: Array,
-    square_avg: Array,
-    grad_avg: Array | None,
-    buffer: Array | None,
-    lr: float,
-    alpha: float,
-    eps: float,
-    weight_decay: float,
-    momentum: float,
-) -> None:
+    p: Array, g: Array, square_avg: Array, grad_avg: Array | None, buffer: Array | None,
+    lr: float, alpha: float, eps: float, weight_decay: float, momentum: float,
+) -> None:  # fmt: skip
     if _compilable(*(x for x in (p, g, square_avg, grad_avg, buffer) if x is not None)):
         _rmsprop(
             p.ravel(),
@@ -106,18 +92,9 @@ def rmsprop(
 
 
 def adam(
-    p: Array,
-    g: Array,
-    exp_avg: Array,
-    exp_avg_sq: Array,
-    step: int,
-    lr: float,
-    beta1: float,
-    beta2: float,
-    eps: float,
-    weight_decay: float,
-    decoupled: bool,
-) -> None:
+    p: Array, g: Array, exp_avg: Array, exp_avg_sq: Array,
+    step: int, lr: float, beta1: float, beta2: float, eps: float, weight_decay: float, decoupled: bool,
+) -> None:  # fmt: skip
     if _compilable(p, g, exp_avg, exp_avg_sq):
         _adam(
             p.ravel(),
@@ -144,16 +121,9 @@ def lars(p: Array, g: Array, velocity: Array, local_lr: float, momentum: float, 
 
 
 def lamb_direction(
-    p: Array,
-    g: Array,
-    exp_avg: Array,
-    exp_avg_sq: Array,
-    step: int,
-    beta1: float,
-    beta2: float,
-    eps: float,
-    weight_decay: float,
-) -> Array:
+    p: Array, g: Array, exp_avg: Array, exp_avg_sq: Array,
+    step: int, beta1: float, beta2: float, eps: float, weight_decay: float,
+) -> Array:  # fmt: skip
     if not _compilable(p, g, exp_avg, exp_avg_sq):
         return reference.lamb_direction(p, g, exp_avg, exp_avg_sq, step, beta1, beta2, eps, weight_decay)
     direction = np.empty_like(p)
@@ -206,15 +176,9 @@ def _sgd(p: Array, g: Array, lr: float, weight_decay: float) -> None:
 
 @compiled()
 def _sgd_momentum(
-    p: Array,
-    g: Array,
-    buffer: Array,
-    lr: float,
-    momentum: float,
-    dampening: float,
-    weight_decay: float,
-    nesterov: bool,
-) -> None:
+    p: Array, g: Array, buffer: Array,
+    lr: float, momentum: float, dampening: float, weight_decay: float, nesterov: bool,
+) -> None:  # fmt: skip
     scalar = p.dtype.type
     lr_, mu, share, decay = scalar(lr), scalar(momentum), scalar(1 - dampening), scalar(weight_decay)
     for i in range(p.size):
@@ -251,17 +215,9 @@ def _adagrad(p: Array, g: Array, square_sum: Array, lr: float, eps: float, weigh
 
 @compiled()
 def _rmsprop(
-    p: Array,
-    g: Array,
-    square_avg: Array,
-    grad_avg: Array | None,
-    buffer: Array | None,
-    lr: float,
-    alpha: float,
-    eps: float,
-    weight_decay: float,
-    momentum: float,
-) -> None:
+    p: Array, g: Array, square_avg: Array, grad_avg: Array | None, buffer: Array | None,
+    lr: float, alpha: float, eps: float, weight_decay: float, momentum: float,
+) -> None:  # fmt: skip
     # numba compiles one loop for each combination of arrays given: the branches on None cost nothing
     scalar = p.dtype.type
     lr_, keep, share, eps_ = scalar(lr), scalar(alpha), scalar(1 - alpha), scalar(eps)
@@ -286,18 +242,10 @@ def _rmsprop(
 
 @compiled()
 def _adam(
-    p: Array,
-    g: Array,
-    exp_avg: Array,
-    exp_avg_sq: Array,
-    step_size: float,
-    root_correction: float,
-    beta1: float,
-    beta2: float,
-    eps: float,
-    weight_decay: float,
+    p: Array, g: Array, exp_avg: Array, exp_avg_sq: Array,
+    step_size: float, root_correction: float, beta1: float, beta2: float, eps: float, weight_decay: float,
     shrink: float,
-) -> None:
+) -> None:  # fmt: skip
     scalar = p.dtype.type
     step_size_, root, eps_ = scalar(step_size), scalar(root_correction), scalar(eps)
     share1, keep2, share2 = scalar(1 - beta1), scalar(beta2), scalar(1 - beta2)
@@ -324,18 +272,9 @@ def _lars(p: Array, g: Array, velocity: Array, local_lr: float, momentum: float,
 
 @compiled()
 def _lamb_direction(
-    direction: Array,
-    p: Array,
-    g: Array,
-    exp_avg: Array,
-    exp_avg_sq: Array,
-    correction1: float,
-    root_correction2: float,
-    beta1: float,
-    beta2: float,
-    eps: float,
-    weight_decay: float,
-) -> None:
+    direction: Array, p: Array, g: Array, exp_avg: Array, exp_avg_sq: Array,
+    correction1: float, root_correction2: float, beta1: float, beta2: float, eps: float, weight_decay: float,
+) -> None:  # fmt: skip
     scalar = p.dtype.type
     correction, root, eps_, decay = scalar(correction1), scalar(root_correction2), scalar(eps), scalar(weight_decay)
     share1, keep2, share2 = scalar(1 - beta1), scalar(beta2), scalar(1 - beta2)

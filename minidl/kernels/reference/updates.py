@@ -24,15 +24,9 @@ __all__ = [
 
 
 def sgd(
-    p: Array,
-    g: Array,
-    buffer: Array | None,
-    lr: float,
-    momentum: float,
-    dampening: float,
-    weight_decay: float,
-    nesterov: bool,
-) -> None:
+    p: Array, g: Array, buffer: Array | None,
+    lr: float, momentum: float, dampening: float, weight_decay: float, nesterov: bool,
+) -> None:  # fmt: skip
     """b = mu b + (1 - dampening) g, then p -= lr b; without a buffer p -= lr g."""
     g = _with_decay(g, p, weight_decay)
     if buffer is not None:
@@ -43,15 +37,9 @@ def sgd(
 
 
 def sgd_velocity(
-    p: Array,
-    g: Array,
-    velocity: Array,
-    lr: float,
-    momentum: float,
-    dampening: float,
-    weight_decay: float,
-    nesterov: bool,
-) -> None:
+    p: Array, g: Array, velocity: Array,
+    lr: float, momentum: float, dampening: float, weight_decay: float, nesterov: bool,
+) -> None:  # fmt: skip
     """v = mu v - (1 - dampening) lr g, then p += v; with Nesterov's momentum p += mu v - lr g."""
     g = _with_decay(g, p, weight_decay)
     velocity *= momentum
@@ -67,17 +55,9 @@ def adagrad(p: Array, g: Array, square_sum: Array, lr: float, eps: float, weight
 
 
 def rmsprop(
-    p: Array,
-    g: Array,
-    square_avg: Array,
-    grad_avg: Array | None,
-    buffer: Array | None,
-    lr: float,
-    alpha: float,
-    eps: float,
-    weight_decay: float,
-    momentum: float,
-) -> None:
+    p: Array, g: Array, square_avg: Array, grad_avg: Array | None, buffer: Array | None,
+    lr: float, alpha: float, eps: float, weight_decay: float, momentum: float,
+) -> None:  # fmt: skip
     """s = alpha s + (1 - alpha) g^2, then p -= lr g / (sqrt(s) + eps).
 
     `grad_avg` (centered) replaces s by the variance s - mean^2; `buffer` adds momentum.
@@ -100,18 +80,9 @@ def rmsprop(
 
 
 def adam(
-    p: Array,
-    g: Array,
-    exp_avg: Array,
-    exp_avg_sq: Array,
-    step: int,
-    lr: float,
-    beta1: float,
-    beta2: float,
-    eps: float,
-    weight_decay: float,
-    decoupled: bool,
-) -> None:
+    p: Array, g: Array, exp_avg: Array, exp_avg_sq: Array,
+    step: int, lr: float, beta1: float, beta2: float, eps: float, weight_decay: float, decoupled: bool,
+) -> None:  # fmt: skip
     """Moments m and v, then p -= lr m / (1 - beta1^t) / (sqrt(v / (1 - beta2^t)) + eps).
 
     `decoupled` decay shrinks p itself (AdamW); otherwise the decay is added to the gradient (Adam).
@@ -133,16 +104,9 @@ def lars(p: Array, g: Array, velocity: Array, local_lr: float, momentum: float, 
 
 
 def lamb_direction(
-    p: Array,
-    g: Array,
-    exp_avg: Array,
-    exp_avg_sq: Array,
-    step: int,
-    beta1: float,
-    beta2: float,
-    eps: float,
-    weight_decay: float,
-) -> Array:
+    p: Array, g: Array, exp_avg: Array, exp_avg_sq: Array,
+    step: int, beta1: float, beta2: float, eps: float, weight_decay: float,
+) -> Array:  # fmt: skip
     """Update Adam's moments; return the direction m_hat / (sqrt(v_hat) + eps) + decay p, a new array."""
     _update_moments(g, exp_avg, exp_avg_sq, beta1, beta2)
     scale = array_module(p).sqrt(exp_avg_sq) / math.sqrt(1 - beta2**step) + eps

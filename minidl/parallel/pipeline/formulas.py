@@ -13,6 +13,9 @@
     zb-h2        (K - 1) (TF + TI - 2 TW)              (2 K - 2 s - 1) MB + 2 s MW
     zb-v         0                                     K MB
 
+In zb-h2 and zb-v the stages end one after the other. The makespan of zb-h2 is (K - 1) max(TF, TF + TI - 2 TW) longer
+than the computation of a stage, and that of zb-v (K - 1) TF / 2. Elsewhere the first stage begins first and ends last.
+
 PipeDream waits as long as 1F1B, at its start and its end, and keeps as many activations. All take stages of equal
 times, and messages that take none. Those of the zero-bubble schedules are for TW <= TF, TW <= TI and MW <= MB, with
 m >= K micro-batches for zb-h1 and m >= 2 K - 1 for zb-h2; zb-v is for TF = TI = TW and m >= 2 K - 1. Others are
@@ -68,6 +71,24 @@ def idle_seconds(schedule: Schedule, times: Times | None = None) -> float:
             f"{schedule.name}: weight must not take longer than forward and input, got {times}: use simulate"
         )
     return (stages - 1) * (forward + inputs - (1 if schedule.name == "zb-h1" else 2) * weights)
+
+
+def makespan(schedule: Schedule, times: Times | None = None) -> float:
+    """Seconds from the first forward until the last stage is done.
+
+    times, errors: as in `idle_seconds`.
+
+    >>> from minidl.parallel import pipeline
+    >>> makespan(pipeline.ZeroBubbleH2(stages=4, micro_batches=8))
+    27.0
+    """
+    idle, others = idle_seconds(schedule, times), schedule.stages - 1
+    forward, *_ = _times_of(times or Times())
+    if schedule.name == "zb-h2":
+        idle = max(idle, others * forward)
+    elif schedule.name == "zb-v":
+        idle = others * forward / 2
+    return _ideal_seconds(schedule, times) + idle
 
 
 def bubble_of_ideal(schedule: Schedule, times: Times | None = None) -> float:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 
 from minidl.cluster.cost import formulas
 from minidl.parallel.pipeline.clock import Times
-from minidl.parallel.pipeline.formulas import idle_seconds
+from minidl.parallel.pipeline.formulas import idle_seconds, makespan
 from minidl.parallel.planner.arrangement import Arrangement
 from minidl.parallel.planner.costs import PlannedModel, StageMemory
 from minidl.parallel.planner.machine import Machine
@@ -57,8 +57,8 @@ def step_time(model: PlannedModel, arrangement: Arrangement, machine: Machine) -
         m micro-batches on the slowest stage + bubble of the schedule + gradients + update
 
     The bubble is the closed form of the schedule, for the mean of the other stages: the last one has the head, too,
-    and sets the beat. The stages of zb-h2 end one after the other: where the first one needs the last one's gradient of
-    a shared matrix, it waits until then. Messages between stages and along "tp" take their time; those along "dp" are
+    and sets the beat. Where the first stage and the last one share a matrix, the first one waits for the last one's
+    gradient. Messages between stages and along "tp" take their time; those along "dp" are
     hidden behind the last backward pass with `overlap`, those of shard=3 behind the pass of their unit.
 
     Raises
@@ -82,10 +82,9 @@ def step_time(model: PlannedModel, arrangement: Arrangement, machine: Machine) -
         others = (sum(totals) - totals[slowest]) / (pp - 1) / totals[slowest]
         forward, weight = others * passes.forward.total + message, others * passes.weight.total
         backward = others * (passes.again.total + passes.input.total) + message
-        made = arrangement.made_schedule()
-        bubble = idle_seconds(made, Times(forward, backward, weight))
-        if made.name == "zb-h2" and model.tied(arrangement):  # the last stage ends pp - 1 forwards later
-            bubble = max(bubble, (pp - 1) * forward)
+        made, times = arrangement.made_schedule(), Times(forward, backward, weight)
+        ends_share = model.tied(arrangement) > 0  # the first stage waits until the last one is done
+        bubble = makespan(made, times) - m * (forward + backward + weight) if ends_share else idle_seconds(made, times)
     busy = passes.forward.plus(passes.again).plus(passes.input).plus(passes.weight)
     data, optimizer = _shared(model, arrangement, machine, passes.forward.total, passes.total - passes.forward.total)
     products, elementwise, tensor, experts = (m * each for each in busy)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from minidl.parallel import pipeline
@@ -35,6 +36,17 @@ def test_both_bubbles_equal_those_of_the_simulation(kind: str):
             timeline = pipeline.simulate(schedule, shares(schedule, times))
             assert formulas.bubble_of_ideal(schedule, times) == pytest.approx(timeline.bubble_of_ideal, abs=1e-9)
             assert formulas.bubble_of_total(schedule, times) == pytest.approx(timeline.bubble_of_total, abs=1e-9)
+
+
+@pytest.mark.parametrize("kind", pipeline.SCHEDULES)
+def test_the_makespan_equals_that_of_the_simulation_for_drawn_times(kind: str):
+    rng, drawn = np.random.default_rng(41), list(cases(kind))
+    for number in rng.integers(len(drawn), size=30 if kind != "zb-h2" else 200):
+        forward, inputs = rng.uniform(0.3, 3, size=2)
+        weight = rng.uniform(0.05, min(forward, inputs))
+        times = pipeline.Times(weight, weight, weight) if kind == "zb-v" else pipeline.Times(forward, inputs, weight)
+        played = pipeline.simulate(drawn[number], shares(drawn[number], times)).makespan
+        assert formulas.makespan(drawn[number], times) == pytest.approx(played, rel=1e-12)
 
 
 @pytest.mark.parametrize("kind", pipeline.SCHEDULES)

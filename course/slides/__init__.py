@@ -1,0 +1,1 @@
+"""Slides: a lecture as one page to show in a room; `deck.py` chooses what is shown, `page.py` writes the HTML."""

@@ -1,0 +1,1 @@
+"""Slides: what is on them, and what the page is made of."""
