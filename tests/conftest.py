@@ -2,7 +2,7 @@
 
 `pytest` runs the first tier, which proves every claim at least once. `pytest --all` also runs the tests marked
 `exhaustive`: the remaining cases of a sweep, every wrong answer of every exercise, every lecture. With `--gpu` the
-tests of the cupy kernels run on a GPU.
+tests of the cupy kernels run on a GPU. The tests in a browser run with `--all` and where they are named.
 """
 
 from __future__ import annotations
@@ -93,6 +93,12 @@ def let_ctrl_c_through() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out the tests that start JupyterLab and Chromium, unless they are named, as `.ci/run` does."""
+    is_asked_for = config.getoption("exhaustive") or any("browser" in argument for argument in config.args)
+    return True if collection_path == TESTS / "course" / "browser" and not is_asked_for else None
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     more = [item for item in items if item.get_closest_marker("exhaustive")]
     first = [item for item in items if not item.get_closest_marker("exhaustive")]
@@ -116,7 +122,6 @@ def pytest_collection() -> Iterator[object]:
 
 def pytest_collection_finish() -> None:
     """Leave the collected tests out of garbage collections: one took half a second, among forty thousand tests."""
-    gc.collect()
     gc.freeze()
 
 

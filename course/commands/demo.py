@@ -17,8 +17,9 @@ TRAIN = [
 """The demo is this command line of minidl."""
 
 CLOSING = """
-In {folder}/ are loss.png (loss and accuracy), timeline.png (when each node computed, sent and waited), metrics.csv, and
-trace.json.gz for https://ui.perfetto.dev. The same run by hand, to change what you like:
+In {folder}/ are loss.png (loss and accuracy), timeline.png (when each node computed, sent and waited), run.html (the
+same, to be played in a browser), metrics.csv, and trace.json.gz for https://ui.perfetto.dev. The same run by hand, to
+change what you like:
 
   {command}
 

@@ -118,7 +118,8 @@ def students_page(page: str, files: Sequence[str], folder: str = "") -> str:
     """
     chapters = sorted({found[1] for name in files if (found := OF_CHAPTER.match(name))} - {"00"})
     page = CHAPTERS_THERE.sub(f"Today chapters {', '.join(chapters)} are there", page)
-    there = {*files, *(parent.as_posix() for name in files for parent in Path(name).parents)}
+    folders = {posixpath.dirname(name) for name in files}
+    there = {*files, *(parent.as_posix() for name in folders for parent in Path(name, "_").parents)}
 
     def leads_on(text: str) -> bool:
         return all(posixpath.normpath(posixpath.join(folder, name)) in there for name in LINK.findall(text))

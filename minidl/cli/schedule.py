@@ -59,11 +59,12 @@ def schedule(
     """Show who computes what when in pipelines: bubble and memory of each, and one picture of all.
 
     A schedule from a file is checked first: the message names the first bad action and why. The times are of a whole
-    stage; each of its chunks takes its share. The folder gets the picture, and each schedule as CSV for --file.
+    stage; each of its chunks takes its share. The folder gets the picture, the same as a page to be played in a browser
+    (schedule.html), and each schedule as CSV for --file.
     """
     with ending("minidl schedule"):
         from minidl.cli import run_folder
-        from minidl.parallel.pipeline import plot_timelines, simulate, write_csv
+        from minidl.parallel.pipeline import play_timelines, plot_timelines, simulate, write_csv
 
         schedules, endings = _schedules(context.params), picture_formats(formats)
         timelines = [simulate(each, _times(context.params, each.chunks_per_stage)) for each in schedules]
@@ -84,6 +85,7 @@ def schedule(
         page = plot_timelines(timelines, memory=True)
         for each in endings:
             page.savefig(folder / f"schedule.{each}")
+        play_timelines(timelines, "Pipeline schedules").save(folder / "schedule.html")
         say(console, run_folder.contents(folder))
 
 

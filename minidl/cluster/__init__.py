@@ -54,7 +54,7 @@ from minidl.cluster.phantom import Phantom
 from minidl.cluster.rank import DeviceUse
 from minidl.cluster.run import Run
 from minidl.cluster.trace.recording import Shares, Traffic
-from minidl.cluster.trace.trace import Event, Trace, plot_traces
+from minidl.cluster.trace.trace import Event, Trace, play_traces, plot_traces
 from minidl.cluster.work import Work
 
 if TYPE_CHECKING:
@@ -93,6 +93,7 @@ __all__ = [
     "is_first",
     "launch",
     "once",
+    "play_traces",
     "plot_fit",
     "plot_traces",
 ]

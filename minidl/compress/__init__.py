@@ -3,6 +3,7 @@
     what a compressor is    compressor
     sums over the nodes     exchange (the messages of several parameters as one), sparse_all_reduce
     random numbers          random_choices
+    compiled, same bits     kernels/jit/few_entries, few_bits
 
 One file per method:
 

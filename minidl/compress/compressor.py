@@ -95,7 +95,11 @@ class Compressor:
         """
         message = encoded(self, array)
         total = yield from self.add_up_messages(message, nodes)
-        return Sum(total, lambda: array - self.decode(message))
+        return Sum(total, lambda: self.left_out(array, message))
+
+    def left_out(self, array: Array, message: Message) -> Array:
+        """The error array - decode(message) of this array's message. `array` may be overwritten."""
+        return np.subtract(array, self.decode(message), out=array)
 
     def add_up_messages(self, message: Message, nodes: int) -> Generator[Request, Any, Array]:
         """Add up the arrays that the nodes' messages represent.

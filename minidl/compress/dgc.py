@@ -14,6 +14,7 @@ from minidl.compress.exchange import Exchange, GradientNorm
 from minidl.compress.sparse import Sparse, check_density, count, pack
 from minidl.compress.top_k import largest
 from minidl.kernels import Array
+from minidl.kernels.counterparts import compiled_in
 from minidl.optim import Optimizer
 
 WARM_UP = (0.25, 0.0625, 0.015625, 0.004)  # densities: sparsity 75, 93.75, 98.4375 and 99.6 %
@@ -124,9 +125,7 @@ class DGC(Sparse):
         if self.accumulated is None or self.velocity is None:
             self.accumulated, self.velocity = np.zeros_like(gradient), np.zeros_like(gradient)
         if self.momentum_correction:
-            self.velocity *= self.momentum
-            self.velocity += gradient
-            self.accumulated += self.velocity
+            add_velocity(self.accumulated, self.velocity, gradient, self.momentum)
         else:
             self.accumulated += gradient
         chosen = self.choose(self.accumulated)
@@ -145,3 +144,11 @@ class DGC(Sparse):
     def check_optimizer(self, optimizer: Optimizer) -> None:
         if self.momentum_correction:
             refuse_momentum("DGC", optimizer, lr=0.1)
+
+
+@compiled_in("few_entries")
+def add_velocity(accumulated: Array, velocity: Array, gradient: Array, momentum: float) -> None:
+    """velocity = momentum velocity + gradient; accumulated += velocity; both in place."""
+    velocity *= momentum
+    velocity += gradient
+    accumulated += velocity

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
+import numpy as np
+
 from minidl.compress.compressor import Compressor, Message
 from minidl.compress.exchange import Exchange, Sum
 from minidl.compress.wrapper import Wrapper
@@ -92,7 +94,7 @@ class ErrorFeedback(Wrapper):
     def encode(self, array: Array) -> Message:
         accumulated = self._accumulated(array)
         message = super().encode(accumulated)
-        self.residual = accumulated - self.compressor.decode(message)
+        self.residual = self.compressor.left_out(accumulated, message)
         return message
 
     def add_up(self, array: Array, nodes: int, rank: int) -> Exchange:
@@ -106,7 +108,7 @@ class ErrorFeedback(Wrapper):
 
     def _accumulated(self, array: Array) -> Array:
         self._check_contraction(array.size)
-        return array.copy() if self.residual is None else array + self.residual
+        return np.array(array) if self.residual is None else np.asarray(array + self.residual)
 
     def _check_contraction(self, size: int | None = None) -> None:
         """Raise ValueError if the compressor states a bound on its squared error that is 1 or more."""

@@ -26,7 +26,8 @@ class Sum:
 
     Attributes
         total     the sum over the nodes; the same bits on every node
-        left_out  computes the error of this node's own encoding; the exact sum is total + the sum of all nodes' errors
+        left_out  computes the error of this node's own encoding, perhaps in the memory of the array that was encoded;
+                  the exact sum is total + the sum of all nodes' errors
     """
 
     total: Array

@@ -16,7 +16,7 @@ from minidl.compress.exchange import AllToAll, Exchange, Gather, Sum
 from minidl.kernels import Array
 from minidl.kernels.sixteen_bit import cast
 
-FORMATS: dict[str, Any] = {"fp16": np.float16, "bf16": bfloat16}
+FORMATS: dict[str, Any] = {"fp16": np.dtype(np.float16), "bf16": np.dtype(bfloat16)}
 ITEMSIZE = 2  # bytes
 
 
@@ -73,7 +73,7 @@ class Half(Compressor):
     def encode(self, array: Array) -> Message:
         self.check(array.shape, array.dtype)
         flat = array.reshape(-1)
-        halves = cast(cast(flat, np.float32) if self.format == "bf16" else flat, FORMATS[self.format])
+        halves = cast(cast(flat, np.dtype(np.float32)) if self.format == "bf16" else flat, FORMATS[self.format])
         return Message(halves.view(np.uint8), array.shape, array.dtype)
 
     def decode(self, message: Message) -> Array:

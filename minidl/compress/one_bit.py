@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from minidl.compress.quantizer import Quantizer
+from minidl.compress.quantizer import LANES, Quantizer, partial_sums, two_values
 from minidl.kernels import Array
+from minidl.kernels.counterparts import compiled_in
 
 
 @dataclass
@@ -44,19 +45,30 @@ class OneBit(Quantizer):
         return 2 * columns(shape)
 
     def quantize(self, array: Array) -> tuple[Array, Array]:
-        matrix = array.reshape(-1, columns(array.shape)) if array.size else array.reshape(0, columns(array.shape))
-        negative = matrix < 0
-        means = []
-        for members in (~negative, negative):
-            count = np.maximum(members.sum(axis=0), 1)
-            means.append(np.where(members, matrix, 0).sum(axis=0, dtype=np.float64) / count)
-        return np.concatenate(means).astype(np.float32), negative.reshape(-1)
+        flat, width = array.reshape(-1), columns(array.shape)
+        if not flat.size:
+            return np.zeros(2 * width, np.float32), np.empty(0, bool)
+        sums, below = sums_by_sign(flat, width if width > 1 else LANES)
+        below = below.reshape(-1, width).sum(axis=0)
+        counts = np.stack([flat.size // width - below, below])
+        means = sums.reshape(2, -1, width).sum(axis=1) / np.maximum(counts, 1)
+        return means.astype(np.float32).reshape(-1), flat < 0
 
     def dequantize(self, scales: Array, symbols: Array, shape: tuple[int, ...]) -> Array:
-        means = scales.reshape(2, columns(shape))
-        if not symbols.size:
-            return np.empty(0, np.float32)
-        return np.where(symbols.reshape(-1, columns(shape)), means[1], means[0]).reshape(-1)
+        return two_values(symbols, scales.reshape(2, columns(shape))) if symbols.size else scales[:0]
+
+
+@compiled_in("few_bits")
+def sums_by_sign(flat: Array, period: int) -> tuple[Array, Array]:
+    """The sums of numbers not below zero, and below it (float64), for a vector read as rows of `period` numbers.
+
+    Sums are taken by columns, row after row. Returns also how many numbers are below zero.
+    """
+    rows = np.zeros((-(-flat.size // period), period))
+    rows.reshape(-1)[: flat.size] = flat
+    is_below = rows < 0
+    sums = [np.where(members, rows, 0).sum(axis=0, initial=0.0) for members in (~is_below, is_below)]
+    return np.stack(sums), is_below.sum(axis=0)
 
 
 def columns(shape: tuple[int, ...]) -> int:
@@ -94,8 +106,9 @@ class Sign(Quantizer):
         return None if size is None else 1 - 1 / max(size, 1)
 
     def quantize(self, array: Array) -> tuple[Array, Array]:
-        scale = np.abs(array).mean(dtype=np.float64) if array.size else 0.0
-        return np.array([scale], np.float32), (array.reshape(-1) < 0).astype(np.uint8)
+        flat = array.reshape(-1)
+        total = partial_sums(flat, flat.size, False).sum() if flat.size else 0.0
+        return np.array([total / max(flat.size, 1)], np.float32), flat < 0
 
     def dequantize(self, scales: Array, symbols: Array, shape: tuple[int, ...]) -> Array:
-        return np.where(symbols, -scales, scales)
+        return two_values(symbols, np.array([scales, -scales]))

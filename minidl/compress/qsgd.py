@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from minidl.arguments import whole_number
-from minidl.compress.quantizer import Quantizer
+from minidl.compress.quantizer import Quantizer, numbers_of_levels, partial_sums
 from minidl.compress.random_choices import RandomChoices
 from minidl.kernels import Array
+from minidl.kernels.counterparts import compiled_in
 
 
 @dataclass
@@ -80,24 +81,30 @@ class QSGD(RandomChoices, Quantizer):
         return -(-n // self._width(n))
 
     def quantize(self, array: Array) -> tuple[Array, Array]:
-        flat = array.reshape(-1).astype(np.float64)
+        flat = array.reshape(-1)
         if not flat.size:
-            return np.empty(0, np.float32), np.empty(0, np.uint64)
+            return np.empty(0, np.float32), np.empty(0, np.uint8)
         width = self._width(flat.size)
-        norms = np.sqrt(np.add.reduceat(flat * flat, np.arange(0, flat.size, width))).astype(np.float32)
+        norms = np.sqrt(partial_sums(flat, width, True).sum(axis=1)).astype(np.float32)
         safe = np.where((norms > 0) & np.isfinite(norms), norms, np.inf)  # else all levels of the bucket are 0
         steps = self.levels / safe.astype(np.float64)  # in float32 the inverse of a tiny norm would be infinite
-        ratio = np.abs(flat) * np.repeat(steps, width)[: flat.size]
-        level = np.floor(np.nan_to_num(ratio) + self.choices.random(flat.size))
-        level = np.minimum(level, self.levels)  # rounding to float32 may make a norm smaller than its largest number
-        return norms, (self.levels + np.copysign(level, flat)).astype(np.uint64)
+        return norms, levels_at_random(flat, steps, width, self.levels, self.choices.random(flat.size))
 
     def dequantize(self, scales: Array, symbols: Array, shape: tuple[int, ...]) -> Array:
-        signed = symbols.astype(np.float64) - self.levels
-        return np.repeat(scales, self._width(signed.size))[: signed.size] * (signed / self.levels)
+        return numbers_of_levels(symbols, scales, self._width(symbols.size), self.levels)
 
     def _bucket_size(self, size: int | None) -> int | None:
         return self.bucket if size is None else self._width(size)
 
     def _width(self, size: int) -> int:
         return max(size if self.bucket is None else min(self.bucket, size), 1)
+
+
+@compiled_in("few_bits")
+def levels_at_random(flat: Array, steps: Array, width: int, levels: int, chances: Array) -> Array:
+    """Symbols `levels` + sign(x) level: |x| times the step of its bucket, rounded down after adding its chance."""
+    flat = flat.astype(np.float64)
+    ratio = np.abs(flat) * np.repeat(steps, width)[: flat.size]
+    level = np.floor(np.nan_to_num(ratio) + chances)
+    level = np.minimum(level, levels)  # rounding to float32 may make a norm smaller than its largest number
+    return (levels + np.copysign(level, flat)).astype(np.uint8 if levels <= 127 else np.uint32)

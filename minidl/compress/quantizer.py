@@ -9,6 +9,9 @@ import numpy as np
 
 from minidl.compress.compressor import Compressor, Message
 from minidl.kernels import Array
+from minidl.kernels.counterparts import compiled_in
+
+LANES = 64  # partial sums of a long sum, so that many numbers are added at a time
 
 
 class Quantizer(Compressor):
@@ -37,7 +40,7 @@ class Quantizer(Compressor):
         raise NotImplementedError(f"{type(self).__name__} does not say how it quantizes: define quantize()")
 
     def dequantize(self, scales: Array, symbols: Array, shape: tuple[int, ...]) -> Array:
-        """The flat array of numbers that scales and symbols represent."""
+        """The flat array of numbers that scales and symbols represent, best in the dtype of the scales."""
         raise NotImplementedError(f"{type(self).__name__} does not say what symbols mean: define dequantize()")
 
     def count_scales(self, shape: tuple[int, ...]) -> int:
@@ -57,7 +60,8 @@ class Quantizer(Compressor):
     def decode(self, message: Message) -> Array:
         scales, packed = split_scales(message, self.count_scales(message.shape))
         symbols = self.unpack(packed, int(np.prod(message.shape)))
-        return self.dequantize(scales, symbols, message.shape).astype(message.dtype).reshape(message.shape)
+        numbers = self.dequantize(scales, symbols, message.shape)
+        return numbers.astype(message.dtype, copy=False).reshape(message.shape)
 
     def pack(self, symbols: Array) -> Array:
         """Write symbols as bytes."""
@@ -73,12 +77,46 @@ class Quantizer(Compressor):
 
 
 def split_scales(message: Message, count: int) -> tuple[Array, Array]:
-    """The `count` scales of a message, and the bytes after them."""
-    return message.data[: 4 * count].copy().view(np.float32), message.data[4 * count :]
+    """The `count` scales of a message, in float64 for an array of float64, and the bytes after them."""
+    scales = message.data[: 4 * count].copy().view(np.float32)
+    return scales.astype(np.result_type(np.float32, message.dtype), copy=False), message.data[4 * count :]
+
+
+@compiled_in("few_bits")
+def partial_sums(flat: Array, width: int, squared: bool) -> Array:
+    """The magnitudes of a vector, or their squares, added up in float64: a row for each bucket of `width` numbers.
+
+    Column j of a row adds up the bucket's numbers j, j + c, j + 2c, ..., where c is the number of columns.
+    """
+    lanes = min(width, LANES)
+    buckets, rounds = -(-flat.size // width), -(-width // lanes)
+    whole, padded = np.zeros((buckets, width)), np.zeros((buckets, rounds * lanes))
+    whole.reshape(-1)[: flat.size] = flat
+    padded[:, :width] = whole
+    added = padded * padded if squared else np.abs(padded)
+    return added.reshape(buckets, rounds, lanes).sum(axis=1)
+
+
+@compiled_in("few_bits")
+def two_values(symbols: Array, values: Array) -> Array:
+    """values[1] where the symbol is 1, values[0] elsewhere, by columns; flat."""
+    return np.where(symbols.reshape(-1, values.shape[1]), values[1], values[0]).reshape(-1)
+
+
+@compiled_in("few_bits")
+def numbers_of_levels(symbols: Array, scales: Array, width: int, levels: int) -> Array:
+    """scale (symbol - levels) / levels, with one scale for each bucket of `width` numbers; in the scales' dtype."""
+    fractions = (symbols.astype(np.float64) - levels) / levels
+    return (np.repeat(scales, width)[: symbols.size] * fractions).astype(scales.dtype)
 
 
 def pack_bits(numbers: Array, bits: int) -> Array:
     """Write numbers below 2**bits in `bits` bits each (at most 32), highest bit first: ceil(len * bits / 8) bytes."""
+    if bits == 1:
+        return np.packbits(numbers)
+    if bits == 4:  # two numbers at a time, the first in the lower byte
+        pairs = np.append(numbers.astype(np.uint8), np.zeros(numbers.size % 2, np.uint8)).view("<u2")
+        return ((pairs << 4) | (pairs >> 8)).astype(np.uint8)
     kind = _kind(bits)
     width = 8 * kind.itemsize
     whole = np.unpackbits(numbers.astype(kind).view(np.uint8)).reshape(numbers.size, width)
@@ -87,6 +125,11 @@ def pack_bits(numbers: Array, bits: int) -> Array:
 
 def unpack_bits(data: Array, bits: int, count: int) -> Array:
     """Read the first `count` numbers that `pack_bits` wrote."""
+    if bits == 1:
+        return np.unpackbits(data, count=count)
+    if bits == 4:
+        pairs = data.astype("<u2")
+        return ((pairs | (pairs << 12)) >> 4).view(np.uint8)[:count]
     kind = _kind(bits)
     width = 8 * kind.itemsize
     whole = np.zeros((count, width), np.uint8)

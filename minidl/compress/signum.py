@@ -12,6 +12,7 @@ import numpy as np
 from minidl.arguments import real_number
 from minidl.compress.compressor import Compressor, Message, refuse_momentum
 from minidl.compress.exchange import Request
+from minidl.compress.quantizer import two_values
 from minidl.kernels import Array
 from minidl.optim import Optimizer
 
@@ -87,8 +88,8 @@ class Signum(Compressor):
 
     def decode(self, message: Message) -> Array:
         """One node's votes: 1 or -1 per number."""
-        is_minus = np.unpackbits(message.data, count=int(np.prod(message.shape))).reshape(message.shape)
-        return np.where(is_minus, -1, 1).astype(message.dtype)
+        is_minus = np.unpackbits(message.data, count=math.prod(message.shape))
+        return two_values(is_minus, np.array([[1], [-1]], message.dtype)).reshape(message.shape)
 
     def add_up_messages(self, message: Message, nodes: int) -> Generator[Request, Any, Array]:
         votes = yield from super().add_up_messages(message, nodes)

@@ -59,6 +59,12 @@ class Sparse(Compressor):
     def decode(self, message: Message) -> Array:
         return scatter(*self.entries(message), math.prod(message.shape)).reshape(message.shape)
 
+    def left_out(self, array: Array, message: Message) -> Array:
+        flat = np.ascontiguousarray(array).reshape(-1)
+        indices, values = self.entries(message)
+        flat[indices] -= values  # the other entries are decoded to zero
+        return flat.reshape(array.shape)
+
     def entries(self, message: Message) -> tuple[Array, Array]:
         """The indices and the values of the entries that were sent."""
         return unpack(message)

@@ -8,12 +8,28 @@ from dataclasses import dataclass
 import numpy as np
 
 from minidl.arguments import real_number
-from minidl.compress.quantizer import Quantizer
+from minidl.compress.qsgd import levels_at_random
+from minidl.compress.quantizer import Quantizer, numbers_of_levels, partial_sums
 from minidl.compress.random_choices import RandomChoices
 from minidl.kernels import Array
+from minidl.kernels.counterparts import compiled_in
 
 TRITS = 5  # per byte: 3**5 = 243 combinations
 WEIGHTS = 3 ** np.arange(TRITS, dtype=np.uint8)
+
+
+@compiled_in("few_bits")
+def pack_trits(symbols: Array) -> Array:
+    """Write five symbols in each byte, as digits in base 3, the lowest first."""
+    whole = np.zeros((-(-symbols.size // TRITS), TRITS), np.uint8)
+    whole.reshape(-1)[: symbols.size] = symbols
+    return (whole * WEIGHTS).sum(axis=1, dtype=np.uint8)
+
+
+@compiled_in("few_bits")
+def unpack_trits(packed: Array, count: int) -> Array:
+    """Read the first `count` symbols that `pack_trits` wrote."""
+    return (packed[:, None] // WEIGHTS % 3).reshape(-1)[:count]
 
 
 @dataclass
@@ -47,6 +63,7 @@ class TernGrad(RandomChoices, Quantizer):
     """
 
     symbols = 3
+    pack, unpack = staticmethod(pack_trits), staticmethod(unpack_trits)
     clip: float | None = None
 
     def __post_init__(self) -> None:
@@ -58,25 +75,16 @@ class TernGrad(RandomChoices, Quantizer):
         return math.inf if size is None else max(math.sqrt(size) - 1, 0) / 2
 
     def quantize(self, array: Array) -> tuple[Array, Array]:
-        flat = array.reshape(-1).astype(np.float64)
+        flat, bound = array.reshape(-1), np.float64(np.inf)
         if self.clip is not None and flat.size:
-            bound = self.clip * np.sqrt(np.mean(flat * flat))
-            flat = np.clip(flat, -bound, bound)
-        scale = np.abs(flat).max(initial=0.0).astype(np.float32)
-        safe = scale if 0 < scale < np.inf else np.inf
-        chosen = self.choices.random(flat.size) < np.abs(flat) / safe
-        return np.array([scale], np.float32), (1 + np.sign(np.where(chosen, flat, 0))).astype(np.uint8)
+            bound = self.clip * np.sqrt(partial_sums(flat, flat.size, True).sum() / flat.size)
+        largest = np.abs([flat.max(initial=0), flat.min(initial=0)]).max()
+        scale = np.minimum(largest, bound).astype(np.float32)
+        step = 1 / np.float64(scale if 0 < scale < np.inf else np.inf)  # infinity: 0 is sent for all
+        return np.array([scale]), levels_at_random(flat, np.array([step]), flat.size, 1, self.choices.random(flat.size))
 
     def dequantize(self, scales: Array, symbols: Array, shape: tuple[int, ...]) -> Array:
-        return scales * (symbols.astype(np.float32) - 1)
-
-    def pack(self, symbols: Array) -> Array:
-        whole = np.zeros((-(-symbols.size // TRITS), TRITS), np.uint8)
-        whole.reshape(-1)[: symbols.size] = symbols
-        return (whole * WEIGHTS).sum(axis=1, dtype=np.uint8)
+        return numbers_of_levels(symbols, scales, max(symbols.size, 1), 1)
 
     def packed_bytes(self, count: int) -> int:
         return -(-count // TRITS)
-
-    def unpack(self, packed: Array, count: int) -> Array:
-        return (packed[:, None] // WEIGHTS % 3).reshape(-1)[:count]

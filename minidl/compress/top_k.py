@@ -10,6 +10,7 @@ import numpy as np
 from minidl.arguments import real_number
 from minidl.compress.sparse import Sparse, check_density, count
 from minidl.kernels import Array
+from minidl.kernels.counterparts import compiled_in
 
 
 @dataclass
@@ -26,7 +27,7 @@ class TopK(Sparse):
     Notes
         Biased: use `ErrorFeedback`, which sends later what was left out.
         Squared error: at most (1 - k/n) |x|^2.
-        Which of several equal entries are sent is not specified. NaN counts as the largest value, so it stays visible.
+        Of several equal entries the first are sent. NaN counts as the largest value, so it stays visible.
 
     Raises
         ValueError  for a density out of range, for integer arrays, for more than 2^32 entries
@@ -59,10 +60,29 @@ class TopK(Sparse):
 
 
 def largest(flat: Array, k: int) -> Array:
-    """The indices of the k entries of largest magnitude, in rising order."""
+    """The indices of the k entries of largest magnitude, in rising order; of equal ones, those that come first."""
     if k >= flat.size:
         return np.arange(flat.size)
-    return np.sort(np.argpartition(np.abs(flat), flat.size - k)[flat.size - k :])
+    among = candidates(flat, k)
+    magnitudes = np.abs(flat[among])
+    kth = np.partition(magnitudes, -k)[-k]
+    if np.isnan(kth):  # NaN is above all numbers: k of the NaN are chosen
+        magnitudes, kth = np.isnan(magnitudes), True
+    is_chosen = ~(magnitudes <= kth)
+    is_chosen[np.flatnonzero(magnitudes == kth)[: k - np.count_nonzero(is_chosen)]] = True
+    return among[is_chosen]
+
+
+@compiled_in("few_entries")
+def candidates(flat: Array, k: int) -> Array:
+    """Indices, in rising order, that include the k entries of largest magnitude and all equal to the last of them."""
+    return np.arange(flat.size)
+
+
+@compiled_in("few_entries")
+def larger_than(flat: Array, bound: float) -> Array:
+    """The indices of the entries with a magnitude above `bound`, and of NaN, in rising order."""
+    return np.flatnonzero(~(np.abs(flat) <= bound))
 
 
 @dataclass
@@ -102,4 +122,4 @@ class Threshold(Sparse):
         real_number("Threshold: tau", self.tau, at_least=0, at_most=math.inf)
 
     def choose(self, flat: Array) -> Array:
-        return np.flatnonzero(~(np.abs(flat) <= self.tau))
+        return larger_than(flat, self.tau)

@@ -16,7 +16,7 @@ imported when the first kernel is called. After that call only `use` changes the
 `selection.py` has the name of the selected kernels; `parallel_for.py` runs the loops of compiled kernels in several
 threads; `sixteen_bit.py` makes every kernel accept float16 and bfloat16; `counting.py` counts with the formulas in
 `flops.py`; `counting_scalars.py` counts multiplications one by one; `shapes.py` has arrays without contents; `cache.py`
-finds the compiled kernels on disk.
+finds the compiled kernels on disk; `counterparts.py` has compiled code for functions that are no kernels (compressors).
 """
 
 from __future__ import annotations

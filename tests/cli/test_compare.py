@@ -6,13 +6,14 @@ import csv
 import math
 import re
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
 import pytest
 
-from minidl import cluster, parallel
+from minidl import cluster, data, parallel
 from minidl.atomic_files import write_csv
 from minidl.cli import engines, run_folder
 from minidl.cli.compare.run import ComparisonProgress, Settings, entered, title_of
@@ -23,10 +24,16 @@ from minidl.parallel.comparison.entrant import Entrant
 from minidl.parallel.comparison.over_seeds import OverSeeds
 from minidl.parallel.measures.report_card import problems
 from tests.cli.command import minidl, refused, refuses, succeeds
+from tests.plots.player.decoded import meta_of
 
 pytestmark = pytest.mark.timeout(300)
 
 SMALL = ("--model", "mlp", "--data", "spirals", "--epochs", 2, "--nodes", 4, "--batch-size", 32)
+
+
+@pytest.fixture(autouse=True)
+def _few_points(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(data._DATA_SETS, "spirals", partial(data.spirals, n=300))
 
 
 def rows(name: str, folder: str = "out") -> list[dict[str, str]]:
@@ -77,6 +84,18 @@ def test_every_strategy_runs_on_every_network_and_the_numbers_are_those_of_train
     assert (int(runs[1]["steps"]), int(runs[1]["samples"])) == (last["steps"], last["samples"])
     history = [row for row in rows("history.csv") if row["network"] == "1gbe" and row["strategy"] != "serial"]
     assert [float(row["test_loss"]) for row in history] == [row["test_loss"] for row in report.history]
+
+
+def test_html_plays_the_strategies_on_the_first_network_above_each_other():
+    compare(
+        "--strategies", "synchronous", "local_sgd:period=8", "--networks", "1gbe", "nvlink", "--seeds", "2", "--html"
+    )
+    page = Path("out/run.html").read_text(encoding="utf-8")
+    assert [(run["title"], run["ranks"]) for run in meta_of(page)["runs"]] == [
+        ("synchronous", 4),
+        ("local_sgd:period=8", 4),
+    ]
+    assert "(1gbe)</h1>" in page
 
 
 def test_a_row_says_what_was_trained_and_where_so_that_rows_of_two_comparisons_can_be_distinguished():

@@ -137,8 +137,7 @@ def test_ctrl_c_while_the_nodes_start_or_the_kernels_are_compiled_leaves_no_proc
     ("on", "number"),
     [
         ("processes", signal.SIGTERM),
-        ("simulation", signal.SIGTERM),
-        *exhaustively(("simulation", signal.SIGINT), ("processes", signal.SIGKILL)),
+        *exhaustively(("simulation", signal.SIGTERM), ("simulation", signal.SIGINT), ("processes", signal.SIGKILL)),
     ],
 )
 def test_a_signal_in_the_midst_of_a_step_leaves_whole_files_alone(folder, on, number):

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from tests.cli.command import refused, refuses, succeeds
+from tests.tiers import exhaustively
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -64,11 +65,13 @@ def test_a_device_suffices_or_the_first_change_that_would_help_is_named():
 @pytest.mark.parametrize(
     "typed",
     [
-        "--nodes 3",
         "--nodes 3 --strategy sharded:stage=2,bucket_mb=0.03",
-        "--nodes 3 --strategy synchronous:accumulate=3",
-        "--nodes 6 --strategy pipeline:stages=2,schedule=gpipe,micro_batches=3",
         "--plan dp=3,tp=2,micro_batches=3,axes=[pp,tp,dp]",
+        *exhaustively(
+            "--nodes 3",
+            "--nodes 3 --strategy synchronous:accumulate=3",
+            "--nodes 6 --strategy pipeline:stages=2,schedule=gpipe,micro_batches=3",
+        ),
     ],
 )
 def test_the_change_that_helps_is_a_plan_that_can_be_typed_and_takes_what_is_said(typed):

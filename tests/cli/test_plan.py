@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.command import QUICK, assert_same_bits, refuses, succeeds
+from tests.tiers import exhaustively
 
 TRAIN = ("train", "--model", "mlp", "--data", "spirals", "--on", "simulation", "--epochs", 1)
 
@@ -23,17 +24,14 @@ def test_one_replica_has_the_same_bits_wherever_the_model_is_cut_and_if_it_recom
 def test_attention_may_be_recomputed_by_a_plan_and_by_a_model():
     Path("my.txt").write_text("abcdefghi\n" * 90)
     text = ("train", "--data", "my.txt", "--epochs", 1, "--on", "simulation")
-    model, plan, sharded = "gpt:layers=2,heads=2,width=8,context=8", "pp=2,tp=2", "sharded:stage=3"
-    for name, sizes, *strategy in (
-        ("divided", model, "--plan", plan),
-        ("divided, by the plan", model, "--plan", f"{plan},recompute=selective"),
-        ("divided, by the model", f"{model},recompute=selective", "--plan", plan),
-        ("sharded", model, "--strategy", sharded),
-        ("sharded, selective", f"{model},recompute=selective", "--strategy", sharded),
-        ("sharded, full", f"{model},recompute=full", "--strategy", sharded),
+    model, plan = "gpt:layers=2,heads=2,width=8,context=8", "pp=2,tp=2"
+    for name, recomputed_by_model, recomputed_by_plan in (
+        ("kept", "", ""),
+        ("by the plan", "", ",recompute=selective"),
+        ("by the model", ",recompute=selective", ""),
     ):
-        succeeds(*text, "--model", sizes, *strategy, "--out", name)
-        assert_same_bits(Path(name), Path(name.partition(",")[0]))
+        succeeds(*text, "--model", model + recomputed_by_model, "--plan", plan + recomputed_by_plan, "--out", name)
+        assert_same_bits(Path(name), Path("kept"))
 
 
 def test_a_plan_may_divide_layers_and_a_minibatch_may_have_fewer_samples_than_nodes(tmp_path):
@@ -74,18 +72,6 @@ def test_a_plan_may_divide_experts_and_the_report_says_what_they_were_sent():
     refuses("memory --data my.txt", {f"--model {model} --plan ep=2": "how many tokens meet in the experts of a rank"})
 
 
-def test_a_plan_may_order_its_axes_which_changes_no_bit(tmp_path):
-    for name, setting in {"usual": "", "ordered": ",axes=[tp, pp, dp]"}.items():
-        succeeds(*TRAIN, "--plan", f"dp=2,tp=2,micro_batches=2{setting}", "--out", name)
-    assert_same_bits(tmp_path / "ordered", tmp_path / "usual")
-
-
-def test_replicas_of_a_plan_may_share_out_their_state_which_changes_no_bit(tmp_path):
-    for name, setting in {"copies": "", "shared out": ",shard=3"}.items():
-        succeeds(*TRAIN, "--plan", f"dp=2,tp=2,micro_batches=2,algorithm=ordered{setting}", "--out", name)
-    assert_same_bits(tmp_path / "shared out", tmp_path / "copies")
-
-
 def test_a_plan_may_name_a_file_of_a_schedule_with_which_it_has_the_bits_of_the_kind_in_the_file(tmp_path):
     succeeds("schedule", "zb-h1", "--stages", 2, "--micro-batches", 3, "--out", "drawn by us")
     for name, schedule in {"kind": "zb-h1,micro_batches=3", "file": "drawn by us/zb-h1.csv"}.items():
@@ -112,7 +98,7 @@ def sum_of_bytes(folder: Path) -> int:
     return sum(int(row["bytes"]) for row in csv.DictReader((folder / "metrics.csv").open()))
 
 
-@pytest.mark.parametrize("model", ["resnet", "lenet"])
+@pytest.mark.parametrize("model", ["lenet", *exhaustively("resnet")])
 def test_the_layers_of_the_default_model_and_of_lenet_are_divided(model):
     few = ("--import", few_digits(), "--data", "few", "--model", model, "--epochs", 1)
     said = succeeds("train", *few, "--on", "simulation", "--plan", "dp=2,pp=2,tp=2", "--batch-size", 32, "--out", model)

@@ -28,7 +28,7 @@ def test_the_results_are_written_in_spite_of_an_ascii_terminal_and_a_missing_bac
     changes = {"PYTHONIOENCODING": "ascii", "MPLBACKEND": "module://nope"}
     result = run_anew(tmp_path, "schedule", "--out", "\N{MICRO SIGN}", **changes)
     assert (result.returncode, result.stderr) == (0, "")
-    assert result.stdout.endswith("In \\xb5: 1f1b.csv, schedule.png\n")
+    assert result.stdout.endswith("In \\xb5: 1f1b.csv, schedule.html, schedule.png\n")
     assert (tmp_path / "\N{MICRO SIGN}" / "schedule.png").read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from minidl.parallel import pipeline
 from tests.cli.command import refused, refuses, succeeds
+from tests.plots.player.decoded import meta_of
 
 
 def test_the_command_prints_the_timeline_the_table_and_the_bubble():
@@ -20,7 +21,7 @@ def test_the_command_prints_the_timeline_the_table_and_the_bubble():
     assert f"Bubble: 9 units idle of 33, {bubble}; the closed form says 9." in lines
     assert "waits: between the first and the last action of the stage" in " ".join(said.split())
     (folder,) = Path("runs").iterdir()
-    assert lines[-1] == f"In {folder}: 1f1b.csv, schedule.png"
+    assert lines[-1] == f"In {folder}: 1f1b.csv, schedule.html, schedule.png"
     assert succeeds("schedule").splitlines()[:-1] == lines[:-1]  # the defaults are those of commands.md
 
 
@@ -37,9 +38,11 @@ def test_several_schedules_are_told_apart_in_the_text_and_drawn_on_one_page(pict
     assert [line for line in lines if line.endswith(":")] == ["gpipe:", "1f1b:"]
     assert lines[1] == str(pipeline.simulate(pipeline.GPipe(4, 4))).splitlines()[0]
     assert sum(line.startswith("Bubble: ") for line in lines) == 2
-    assert lines[-1] == "In out: 1f1b.csv, gpipe.csv, schedule.pdf, schedule.svg"
+    assert lines[-1] == "In out: 1f1b.csv, gpipe.csv, schedule.html, schedule.pdf, schedule.svg"
     assert Path("out/schedule.pdf").read_bytes().startswith(b"%PDF")
     assert "gpipe: idle" in Path("out/schedule.svg").read_text()
+    played = meta_of(Path("out/schedule.html").read_text(encoding="utf-8"))["runs"]
+    assert [run["title"].split(":")[0] for run in played] == ["gpipe", "1f1b"]
 
 
 @pytest.mark.parametrize("kind", ["zb-v", "pipedream"])

@@ -13,6 +13,7 @@ from minidl.cli.simulate import cases, report
 from minidl.cluster import cost
 from minidl.cluster.cost.network import Network
 from tests.cli.command import refuses, succeeds
+from tests.plots.player.decoded import meta_of
 from tests.tiers import all_but_first_exhaustive
 
 pytestmark = pytest.mark.timeout(300)
@@ -72,8 +73,14 @@ def test_simulate_writes_table_pictures_and_traces_into_a_new_folder_in_runs():
     said = succeeds("simulate", "--nodes", "2,4", "--bytes", "1MB")
     (folder,) = Path("runs").iterdir()
     assert folder.name.startswith("simulate-all_reduce-")
-    files = ["timeline.png", "times.csv", "times.png", "trace-parameter_server-4.json", "trace-rabenseifner-4.json"]
+    traces = ["trace-parameter_server-4.json", "trace-rabenseifner-4.json"]
+    files = ["run.html", "timeline.png", "times.csv", "times.png", *traces]
     assert sorted(path.name for path in folder.iterdir()) == files
+    titles = [run["title"] for run in meta_of((folder / "run.html").read_text(encoding="utf-8"))["runs"]]
+    assert [title.split(" of ")[0] for title in titles] == [
+        "all_reduce (rabenseifner)",
+        "all_reduce (parameter_server)",
+    ]
     for name in ("times.png", "timeline.png"):
         assert (folder / name).read_bytes().startswith(b"\x89PNG")
     assert "simulated" in json.dumps(json.loads((folder / "trace-rabenseifner-4.json").read_text())).lower()

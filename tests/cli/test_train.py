@@ -15,10 +15,11 @@ from minidl.cli.strategies import OPTIMIZERS, parse_optimizer
 from minidl.cli.train.summary import table
 from minidl.parallel import Checkpoint
 from tests.cli.command import QUICK, ROOT, assert_same_bits, minidl, refused, succeeds
+from tests.plots.player.decoded import meta_of
 
 pytestmark = pytest.mark.timeout(300)
 
-FILES = ["checkpoint.npz", "config.json", "loss.png", "metrics.csv", "timeline.png", "trace.json.gz"]
+FILES = ["checkpoint.npz", "config.json", "loss.png", "metrics.csv", "run.html", "timeline.png", "trace.json.gz"]
 SPIRALS = ("train", "--model", "mlp", "--data", "spirals", "--on", "simulation")  # 20 steps an epoch
 
 
@@ -39,14 +40,16 @@ def run(request, tmp_path_factory):
     return request.param, folder / "out", minidl(folder, *words)
 
 
-def test_a_finished_run_leaves_six_files(run):
-    _, folder, result = run
+def test_a_finished_run_leaves_seven_files(run):
+    nodes, folder, result = run
     assert (result.returncode, result.stderr) == (0, "")
     assert sorted(path.name for path in folder.iterdir()) == FILES
     for name in ("loss.png", "timeline.png"):
         content = (folder / name).read_bytes()
         assert content.startswith(b"\x89PNG\r\n\x1a\n")
         assert len(content) > 5_000
+    [played] = meta_of((folder / "run.html").read_text(encoding="utf-8"))["runs"]
+    assert (played["ranks"], played["source"]) == (nodes, "measured")
     checkpoint = Checkpoint.load(folder / "checkpoint.npz")
     assert checkpoint.epoch == 2
     assert checkpoint.model["layers.0.weight"].shape == (128, 64)

@@ -13,6 +13,7 @@ from minidl.functional.convolution_table import fastest, timings
 from minidl.kernels import reference
 from minidl.kernels.counting_scalars import multiplications
 from minidl.kernels.reference.convolution import ALGORITHMS
+from tests.together import naming
 
 Case = tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]
 
@@ -48,16 +49,16 @@ def results(case: Case, algorithm: str | None, dtype: Any = np.float64) -> list[
 
 @pytest.mark.parametrize("kernel", ["numpy", "numba"])
 @pytest.mark.parametrize("algorithm", [*ALGORITHMS, "auto"])
-@pytest.mark.parametrize("name", CASES)
-def test_all_algorithms_compute_one_convolution_and_its_gradients(name: str, algorithm: str, kernel: str) -> None:
-    with kernels.use(kernel):
-        if algorithm == "winograd" and name not in WINOGRAD:
-            with pytest.raises(ValueError, match="'winograd' computes windows of 3x3, 1x3 or 3x1 with stride 1"):
-                results(CASES[name], algorithm)
-            return
-        for found, expected in zip(results(CASES[name], algorithm), results(CASES[name], None), strict=True):
-            assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
-            np.testing.assert_allclose(found, expected, rtol=0, atol=1e-10)
+def test_all_algorithms_compute_one_convolution_and_its_gradients(algorithm: str, kernel: str) -> None:
+    for name, case in CASES.items():
+        with kernels.use(kernel), naming(name):
+            if algorithm == "winograd" and name not in WINOGRAD:
+                with pytest.raises(ValueError, match="'winograd' computes windows of 3x3, 1x3 or 3x1 with stride 1"):
+                    results(case, algorithm)
+                continue
+            for found, expected in zip(results(case, algorithm), results(case, None), strict=True):
+                assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
+                np.testing.assert_allclose(found, expected, rtol=0, atol=1e-10)
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)

@@ -42,19 +42,6 @@ def test_a_collective_has_the_results_of_the_workshops(name, nodes, n):
         assert (len(sent), sum(sent)) == (traffic.messages, traffic.nbytes)
 
 
-@pytest.mark.parametrize("nodes", [1, 2, 3, 4, 7, 8])
-@pytest.mark.parametrize("n", [28, 1_003])
-def test_the_seconds_are_those_of_the_docstring_if_ranks_divide_the_vector(nodes, n):
-    n *= nodes
-    message = ALPHA + 4 * n / nodes * BETA
-    rounds = {"reduce_scatter": nodes - 1, "all_reduce": 2 * (nodes - 1)}
-    for name, count in rounds.items():
-        run = simulate(lambda comm, name=name: getattr(core, name)(comm, vector(comm, n)), nodes, ALPHA, BETA)
-        assert run.seconds == pytest.approx(count * message, rel=1e-12)
-    run = simulate(lambda comm: core.broadcast(comm, vector(comm, n)), nodes, ALPHA, BETA)
-    assert run.seconds == pytest.approx(np.ceil(np.log2(nodes)) * (ALPHA + 4 * n * BETA), rel=1e-12)
-
-
 @pytest.mark.timeout(300)
 def test_processes_have_the_bits_of_the_clock():
     def program(comm):

@@ -140,11 +140,13 @@ def large(n=60):
         (Synchronous(), 3),
         (parallel.SufficientFactors(), 2),
         *((each, 3) for each in STAGES),
-        (Pipeline(2, micro_batches=2), 2),
         (Pipeline(2, micro_batches=2), 4),
-        (Hybrid(dp=2, pp=2, tp=2), 8),
-        *((Hybrid(dp=2, pp=2, shard=shard), 4) for shard in (1, 2, 3)),
         (Hybrid(dp=2, tp=2, shard=3), 4),
+        *exhaustively(
+            (Pipeline(2, micro_batches=2), 2),
+            (Hybrid(dp=2, pp=2, tp=2), 8),
+            *((Hybrid(dp=2, pp=2, shard=shard), 4) for shard in (1, 2, 3)),
+        ),
     ],
 )
 def test_a_step_is_skipped_by_all_ranks_or_by_none(strategy, nodes):

@@ -37,13 +37,12 @@ def generator(case: Case, seed: int, name: str) -> random.Random:
 def played_at_random(K: int, M: int, rng: random.Random) -> Schedule:
     """A schedule that works: repeatedly, any stage does any action for which everything is there."""
     lines: Schedule = [[] for _ in range(K)]
-    left = {(s, f"{kind}{m}") for s in range(K) for kind in "FB" for m in range(M)}
+    actions = sorted(f"{kind}{m}" for kind in "FB" for m in range(M))
+    left = {(s, action): awaited(s, action, K) for s in range(K) for action in actions}
     while left:
-        possible = [
-            (s, action) for s, action in sorted(left) if not any(source in left for source in awaited(s, action, K))
-        ]
+        possible = [each for each, sources in left.items() if not any(source in left for source in sources)]
         s, action = rng.choice(possible)
-        left.remove((s, action))
+        del left[s, action]
         lines[s].append(action)
     return [[*line, "U0"] for line in lines]
 

@@ -101,6 +101,10 @@ def compare(
         str | None, Option(help="Text above the tables and the picture; by default what was trained, and where.")
     ] = None,
     formats: Formats = None,
+    html: Annotated[
+        bool,
+        Option("--html", help="Also write run.html: in a browser, the runs on the first network, event by event."),
+    ] = False,
     imported: Import = None,
     out: Out = None,
     show: Annotated[
@@ -117,7 +121,7 @@ def compare(
     Options that take several values take all words up to the next option. The folder gets runs.csv (a row for each
     run), history.csv (a row for each epoch of each run), summary.csv (means, standard deviations and intervals over
     the seeds), loss.png (loss against time and against samples) and trade_off.png (accuracy against time). Runs
-    differ by chance: --seeds 5 shows by how much.
+    differ by chance: --seeds 5 shows by how much. --html adds a page that plays them.
     """
     with ending("minidl compare"):
         from minidl.cli.compare.run import print_list, run  # here, so that --help comes at once

@@ -150,7 +150,7 @@ def run(options: Options) -> None:
                 jobs[0][1],
                 dict(zip(texts, jobs, strict=True)),
                 nodes=settings.nodes,
-                on=engines.engine_of(on, settings.node, trace="ledger"),
+                on=engines.engine_of(on, settings.node, trace="full" if options["html"] else "ledger"),
                 networks=networks,
                 seeds=settings.seeds,
                 target=target,
@@ -161,6 +161,7 @@ def run(options: Options) -> None:
                 progress=progress,
                 title=options["title"] or title,
                 settings=settings.columns,
+                keep_traces=options["html"],
             )
     except (KeyboardInterrupt, SystemExit, cluster.ClusterError):
         if is_writer:

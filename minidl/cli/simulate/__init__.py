@@ -77,8 +77,8 @@ def simulate(
 
     Several values of an option are separated by commas or spaces. Each run is simulated on a virtual clock (nodes
     compute in no time, except for --gamma) and compared with its formula: up to 16,384 nodes, or 1,024 of a topology.
-    The folder gets the table as CSV, a picture of the times, and timelines: all in one picture, and each as a trace for
-    Perfetto.
+    The folder gets the table as CSV, a picture of the times, and timelines: all in one picture, all in a page
+    to be played in a browser (run.html), and each as a trace for Perfetto.
     """
     with ending("minidl simulate"):
         from minidl.cli.simulate.run import run  # here, so that --help comes at once

@@ -14,7 +14,7 @@ from minidl.atomic_files import write_csv
 from minidl.cli.display import results_table
 from minidl.cli.quantities import counted, size_text
 from minidl.cli.simulate.cases import AUTO, HIERARCHICAL, Case, SimulatedCase
-from minidl.cluster.trace.trace import plot_traces
+from minidl.cluster.trace.trace import play_traces, plot_traces
 from minidl.cores import cores
 from minidl.plots import scaling, style
 
@@ -158,10 +158,11 @@ def picture(runs: Sequence[SimulatedCase], source: str = "simulated") -> Figure:
 
 
 def draw_timelines(cases: Sequence[Case], folder: Path) -> None:
-    """Simulate the cases again with all events; draw the timelines in one picture, and write each for Perfetto."""
+    """Simulate the cases again with all events; write their timelines: one picture, one page, each for Perfetto."""
     runs = [case.simulate(trace="full") for case in cases]
     seconds, titles = [run.seconds for run in runs], [str(case) for case in cases]
     is_uneven = max(seconds) > MOST_UNEVEN * min(seconds)
     plot_traces([run.trace for run in runs], folder / "timeline.png", titles=titles, own_axes=is_uneven)
+    play_traces([run.trace for run in runs], titles, cases[0].collective).save(folder / "run.html")
     for case, run in zip(cases, runs, strict=True):
         run.trace.to_chrome(folder / f"trace-{case.algorithm}-{case.nodes}.json")

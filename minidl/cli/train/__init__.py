@@ -177,7 +177,8 @@ def train(
 
     Without --strategy, the nodes share every minibatch and average their gradients by an all-reduce. The run folder
     gets the configuration at once; after every epoch the metrics and a checkpoint (only after the last if the strategy
-    gives each node weights of its own); and at the end the trace (for Perfetto) and two pictures.
+    gives each node weights of its own); at the end two pictures, and the trace: as a page to be played in
+    a browser (run.html), and for Perfetto.
     """
     with ending("minidl train"):
         from minidl.cli.imported import data_set, register_all

@@ -48,7 +48,7 @@ def entries(events: Events, ranks: int, source: str) -> Iterator[TraceEvent]:
         name = f"rank {rank}, concurrent ({lane})" if lane else f"rank {rank}"
         yield _metadata("thread_name", threads[rank, lane], {"name": name})
         yield _metadata("thread_sort_index", threads[rank, lane], {"sort_index": index})
-    numbered = zip(events(), _arrows(events()), strict=True)
+    numbered = zip(events(), arrows(events()), strict=True)
     for track, members in groupby(numbered, key=lambda pair: (pair[0].rank, pair[0].lane)):
         yield from _thread(members, threads[track])
 
@@ -81,7 +81,7 @@ def _entries(event: Event, thread: int, arrow: int) -> Iterator[TraceEvent]:
         yield {**phase, **place, "name": "message", "cat": "message"}
 
 
-def _arrows(events: Iterable[Event]) -> Iterator[int]:
+def arrows(events: Iterable[Event]) -> Iterator[int]:
     """Yield for each event the number of its message if the trace has both of its ends, else -1.
 
     The two ends have the same sender, receiver and time of posting; if several messages agree in all three, the k-th

@@ -5,20 +5,24 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
+from math import inf
 from typing import TYPE_CHECKING
 
 from minidl.arguments import one_of
 from minidl.cluster.trace import chrome_trace
 from minidl.cluster.trace.bars import NO_AXIS, bars, bars_by_axis
 from minidl.cluster.trace.critical_path import CriticalPath, find_critical_path
+from minidl.cluster.trace.played import MOST_EVENTS, played
 from minidl.cluster.trace.recording import KINDS, Event, Recording, Shares, Traffic
 from minidl.cluster.trace.waited_for import seconds_waited_for
 from minidl.plots import style, timeline
+from minidl.plots.player.columns import Run
+from minidl.plots.player.page import Player
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Event", "Trace", "plot_traces"]
+__all__ = ["Event", "Trace", "play_traces", "plot_traces"]
 
 
 class Trace:
@@ -157,6 +161,28 @@ class Trace:
         """
         return plot_traces([self], path, start, end, [title] if title else None, critical_path, by=by)
 
+    def player(self, title: str = "", start: float = 0.0, end: float | None = None) -> Player:
+        """The events as a page to be played, zoomed and searched; as the last value of a cell, JupyterLab shows it.
+
+        Parameters
+            title        heading of the page
+            start, end   only events that overlap this time, in seconds; None: until the end of the run
+
+        Of a run of more than a million events it shows the first million, and says so.
+
+        >>> from minidl import cluster
+        >>> run = cluster.launch(lambda comm: comm.barrier(), nodes=4, on="simulation", network="10gbe")
+        >>> run.trace.player("A barrier")
+        <Player: 4 ranks, 24 events, simulated>
+        """
+        return play_traces([self], title=title, start=start, end=end)
+
+    def to_html(
+        self, path: str | os.PathLike[str], title: str = "", start: float = 0.0, end: float | None = None
+    ) -> None:
+        """Write the page of `player` into a file. It is complete: it opens in any browser, without a network."""
+        self.player(title, start, end).save(path)
+
     def _panel(self, start: float, end: float | None, title: str, with_critical_path: bool, by: str) -> timeline.Panel:
         """The contents of the chart as plain data."""
         outline = self.critical_path() if with_critical_path else ()
@@ -171,6 +197,21 @@ class Trace:
             note=self.note,
             outline=[(event.rank, event.lane, event.start, event.end) for event in outline],
             colours=colours,
+        )
+
+    def _run(self, title: str, start: float, end: float | None, most: int) -> Run:
+        """The events as the player takes them."""
+        last = inf if end is None else end
+        events, left_out = played(self.events, start, last, most)
+        path = self.critical_path() if events else ()
+        return Run(
+            events,
+            self.size,
+            self.source,
+            title,
+            note="; ".join(filter(None, [self.note, left_out])),
+            path=[(one.rank, one.lane, one.start, one.end) for one in path if one.end >= start and one.start <= last],
+            summary=path.summary() if path else "",
         )
 
     def to_chrome(self, path: str | os.PathLike[str]) -> None:
@@ -190,6 +231,28 @@ def _by_operation(ledger: Mapping[str, Mapping[str, Traffic]]) -> dict[str, Traf
         for operation, traffic in of_axis.items():
             parts.setdefault(operation, []).append(traffic)
     return {operation: Traffic.total(some) for operation, some in parts.items()}
+
+
+def play_traces(
+    traces: Sequence[Trace],
+    titles: Sequence[str] = (),
+    title: str = "",
+    start: float = 0.0,
+    end: float | None = None,
+) -> Player:
+    """Several runs in one player, one above the other on one time axis.
+
+    Parameters
+        traces      the traces of the runs
+        titles      a heading for each; none: no headings
+        title       heading of the page
+        start, end  only events that overlap this time, in seconds; None: until the end of the run
+
+    Together they show at most a million events, the first of each, and the page says so.
+    """
+    headings = titles or [""] * len(traces)
+    most = MOST_EVENTS // max(len(traces), 1)
+    return Player([trace._run(each, start, end, most) for trace, each in zip(traces, headings, strict=True)], title)
 
 
 def plot_traces(

@@ -11,6 +11,7 @@ their loops                    elementary.py (exp, log) summation.py maxima.py s
                                vectors.py (numbers that stay in registers)
 which arrays, in what order    eligible.py memory_order.py axes.py (of reductions) layout.py (of padded images)
 float32 to 16 bits and back    conversions.py
+compressors of gradients       few_entries.py few_bits.py
 how they are compiled          compiled.py function_attributes.py
                                first_calls.py (warm-up) side_by_side.py (its processes)
 """

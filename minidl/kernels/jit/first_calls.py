@@ -20,7 +20,7 @@ import numpy as np
 
 from minidl.cores import cores
 from minidl.kernels import Array, cache, jit
-from minidl.kernels.jit import conversions
+from minidl.kernels.jit import conversions, few_bits, few_entries
 from minidl.kernels.jit.compiled import KERNELS
 from minidl.kernels.jit.convolution import MANY_FILTERS, add_products
 from minidl.kernels.jit.side_by_side import Progress, compile_side_by_side
@@ -212,6 +212,18 @@ def _sparse(row: Array) -> None:
     jit.sparse_logistic_epoch(row.copy(), row, np.arange(4, dtype=np.int32), np.array([0, 4]), row[:1], 0.1)
 
 
+def _compress(row: Array) -> None:
+    few_entries.candidates(row, 1)
+    few_entries.larger_than(row, 0.5)
+    few_entries.add_velocity(row.copy(), row.copy(), row, 0.9)
+    few_bits.partial_sums(row, row.size, True)
+    few_bits.sums_by_sign(row, row.size)
+    symbols = few_bits.levels_at_random(row, np.ones(1), row.size, 1, np.ones(row.size))
+    few_bits.numbers_of_levels(symbols, row[:1], row.size, 1)
+    few_bits.two_values(symbols, np.ones((2, 1), row.dtype))
+    few_bits.unpack_trits(few_bits.pack_trits(symbols), symbols.size)
+
+
 def _rows(dtype: str) -> Array:
     return np.ones((4, 4), dtype)
 
@@ -288,6 +300,9 @@ OTHER_FAMILIES: tuple[Family, ...] = (
         "convolution_by_loops": _convolve_by_loops,
         "lstm": lambda dtype: _lstm(_rows(dtype)),
         "sparse": lambda dtype: _sparse(np.ones(4, dtype)),
+    },
+    {
+        "compressors": lambda dtype: _compress(np.ones(4, dtype)),
     },
 )
 """What training the models of `nn.models` does not call."""

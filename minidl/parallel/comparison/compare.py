@@ -42,6 +42,7 @@ def compare(
     deadline: float | None = None,
     title: str = "",
     settings: Mapping[str, Any] | None = None,
+    keep_traces: bool = False,
 ) -> Comparison:
     """Train `job` with every strategy on every network with every seed, and return the Comparison.
 
@@ -66,6 +67,8 @@ def compare(
         deadline    real seconds for each run, as in `parallel.train`; None: no limit
         title       text above the picture; by default nodes, minibatch, epochs and seeds
         settings    further columns of runs.csv, the same in all rows
+        keep_traces keep the trace of each strategy's run on the first network with the first seed, for
+                    `Comparison.player`; an engine of your own must record it: `cluster.Simulation(trace="full")`
 
     Notes
         Strategies read the same samples in the same number of epochs; of an Ensemble, each member does. `batch_size`
@@ -99,7 +102,9 @@ def compare(
     _check_slow(slow or {}, nodes)
     engine = on
     if isinstance(on, str) and on == "simulation":  # slow enough for small models to have something to compute
-        engine = cluster.Simulation(node=cluster.Node(flops_per_s=1e9, bytes_per_s=1e10), trace="ledger")
+        engine = cluster.Simulation(
+            node=cluster.Node(flops_per_s=1e9, bytes_per_s=1e10), trace="full" if keep_traces else "ledger"
+        )
     is_simulation = isinstance(engine, cluster.Simulation)
     entrants = _entrants(job, strategies, nodes)
     places = _places(networks, is_simulation)
@@ -119,7 +124,8 @@ def compare(
         for entrant in entrants:
             for number in range(seeds):
                 seeded = entrant.with_seed(job.seed, number)
-                trained = partial(_trained, seeded, network_name, network, slow or {}, limit, deadline, progress)
+                keeps = keep_traces and number == 0 and network_name == next(iter(places))
+                trained = partial(_trained, seeded, network_name, network, slow or {}, limit, deadline, progress, keeps)
                 is_alone = seeded.nodes == 1 and (engine == "mpi" or isinstance(engine, cluster.MPI))
                 # Not an MPI job, whose ranks are all the nodes: one of the processes trains it
                 run = cluster.once(partial(trained, "processes"), engine) if is_alone else trained(engine)
@@ -180,6 +186,7 @@ def _trained(
     timeout: float,
     deadline: float | None,
     progress: Listener | None,
+    keeps_trace: bool,
     on: str | Engine,
 ) -> ComparedRun:
     rows: list[Any] = []
@@ -207,4 +214,5 @@ def _trained(
     run.bytes_sent = [sum(traffic.nbytes for traffic in rank.values()) for rank in report.trace.ledger()]
     run.shares = mean_shares([report.trace.shares(rank) for rank in range(report.nodes)])  # without the servers'
     run.staleness = report.staleness
+    run.trace = report.trace if keeps_trace else None
     return run

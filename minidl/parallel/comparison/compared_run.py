@@ -9,6 +9,7 @@ from statistics import mean
 from typing import Any
 
 from minidl.cluster.trace.recording import Shares
+from minidl.cluster.trace.trace import Trace
 from minidl.parallel.comparison.entrant import Entrant
 from minidl.parallel.measures.learning_speed import learning_speed
 
@@ -22,6 +23,7 @@ class ComparedRun:
     bytes_sent  by each rank; the nodes come before the servers
     shares      mean over the nodes of their fractions of time
     staleness   by age in updates, the number of gradients applied at that age
+    trace       all events, where `compare(keep_traces=True)` keeps them: of the first network and seed
     """
 
     entrant: Entrant
@@ -31,6 +33,7 @@ class ComparedRun:
     bytes_sent: list[int] = field(default_factory=list)
     shares: Shares | None = None
     staleness: Counter[int] = field(default_factory=Counter)
+    trace: Trace | None = field(default=None, repr=False)
 
     @property
     def seed(self) -> int:

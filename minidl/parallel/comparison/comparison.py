@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from minidl.arguments import one_of
 from minidl.atomic_files import write_csv
 from minidl.cluster.trace.recording import Shares
+from minidl.cluster.trace.trace import play_traces
 from minidl.parallel.comparison.compared_run import ComparedRun
 from minidl.parallel.comparison.over_seeds import OverSeeds
 from minidl.parallel.measures import spread
 from minidl.plots import lines, race
+from minidl.plots.player.page import Player
 from minidl.plots.style import FORMATS
 
 if TYPE_CHECKING:
@@ -185,9 +187,21 @@ class Comparison:
         title = "\n".join(fill(line, TITLE_WIDTH) for line in self.title.splitlines())
         return lines.draw(panels, source=self.source, title=title)
 
+    def player(self) -> Player:
+        """The runs of the first network, one above the other, to be played; `compare(keep_traces=True)` keeps them.
+
+        Raises ValueError if no trace was kept.
+        """
+        kept = [(run.trace, run.entrant.name) for run in self.runs if run.trace is not None]
+        if not kept:
+            raise ValueError("a player needs traces: give compare keep_traces=True")
+        traces, names = zip(*kept, strict=True)
+        return play_traces(traces, names, f"{self.title} ({self.runs[0].network})")
+
     def save(self, folder: str | Path, formats: Sequence[str] = ("png",)) -> Path:
         """Write runs.csv, history.csv, summary.csv, loss.png and trade_off.png, or in other `formats`: png, svg, pdf.
 
+        Where traces were kept, run.html plays them in a browser.
         In a script under mpiexec rank 0 writes, and the others do nothing. Raises ValueError for another format, and
         OSError if the folder cannot be written.
         """
@@ -198,6 +212,8 @@ class Comparison:
             for picture, figure in (("loss", self.draw()), ("trade_off", self.draw_trade_off())):
                 for name in formats:
                     figure.savefig(folder / f"{picture}.{name}")
+            if any(run.trace is not None for run in self.runs):
+                self.player().save(folder / "run.html")
         return folder
 
     def save_tables(self, folder: Path) -> None:

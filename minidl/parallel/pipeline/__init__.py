@@ -31,7 +31,7 @@ from minidl.parallel.pipeline.schedules import SCHEDULES, schedule
 from minidl.parallel.pipeline.schedules.gpipe import GPipe, Naive
 from minidl.parallel.pipeline.schedules.one_f_one_b import Interleaved, OneFOneB, PipeDream
 from minidl.parallel.pipeline.schedules.zero_bubble import ZeroBubbleH1, ZeroBubbleH2, ZeroBubbleV
-from minidl.parallel.pipeline.timeline import Bar, Timeline, executed, plot_timelines
+from minidl.parallel.pipeline.timeline import Bar, Timeline, executed, play_timelines, plot_timelines
 from minidl.parallel.pipeline.validation import validate
 
 __all__ = [
@@ -60,6 +60,7 @@ __all__ = [
     "executed",
     "formulas",
     "peak_memory",
+    "play_timelines",
     "plot_timelines",
     "read_csv",
     "schedule",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,6 +15,8 @@ from minidl.cluster.trace.trace import Trace
 from minidl.parallel.pipeline.action import KINDS, PATTERN, Action
 from minidl.parallel.pipeline.schedule import Schedule, levels
 from minidl.plots.pipeline import Box, Panel, draw, draw_rows
+from minidl.plots.player.columns import Played, Run
+from minidl.plots.player.page import ACTIONS, Player
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -152,6 +155,55 @@ class Timeline:
         """
         return plot_timelines([self], [title] if title else None, memory, activation, weight)
 
+    def player(self, title: str = "") -> Player:
+        """The timeline as a page to be played, zoomed and searched; as the last value of a cell, JupyterLab shows it.
+
+        >>> from minidl.parallel import pipeline
+        >>> pipeline.simulate(pipeline.OneFOneB(stages=4, micro_batches=8)).player()
+        <Player: 4 stages, 68 events, simulated>
+        """
+        return play_timelines([self], title or self.title)
+
+    def to_html(self, path: str | os.PathLike[str], title: str = "") -> None:
+        """Write the page of `player` into a file. It is complete: it opens in any browser, without a network."""
+        self.player(title).save(path)
+
+    def _run(self, title: str = "") -> Run:
+        """The actions as the player takes them: the cause of each is the one whose result it needs."""
+        number = {bar.action: index for index, bar in enumerate(self.bars)}
+        before: dict[int, int] = {}  # the action of each stage that comes before
+        causes, previous = [], []
+        for index, bar in enumerate(self.bars):
+            causes.append(next((number[each] for each in self._needs(bar.action) if each in number), -1))
+            previous.append(before.get(bar.stage, -1))
+            before[bar.stage] = index
+        events = [
+            Played(bar.stage, KINDS[bar.action.kind], bar.start, bar.end, label=self.schedule.text(bar.action),
+                   cause=cause, ready=bar.start)
+            for bar, cause in zip(self.bars, causes, strict=True)
+        ]  # fmt: skip
+        path: list[tuple[int, int, float, float]] = []
+        last = max(range(len(self.bars)), key=lambda index: self.bars[index].end, default=-1)
+        while last >= 0:  # backwards, from each action to the one that it had to wait for
+            bar = self.bars[last]
+            path.append((bar.stage, 0, bar.start, bar.end))
+            last = max(causes[last], previous[last], key=lambda index: self.bars[index].end if index >= 0 else -1.0)
+        return Run(
+            events, self.schedule.stages, self.source, title, unit=self.unit, row="stage", path=path[::-1],
+            summary=self.title,
+        )  # fmt: skip
+
+    def _needs(self, action: Action) -> Iterator[Action]:
+        """The actions of which one, if it is there, gives what this one needs."""
+        kind, micro_batch, chunk = action.kind, action.micro_batch, action.chunk
+        if kind == "F":
+            yield Action("F", micro_batch, chunk - 1)
+        elif kind == "W":
+            yield Action("I", micro_batch, chunk)
+        elif kind in "BI":
+            yield from (Action("B", micro_batch, chunk + 1), Action("I", micro_batch, chunk + 1))
+            yield Action("F", micro_batch, chunk)
+
     def draw_on(self, axes: Axes) -> None:
         """Draw the rows on given axes, without title: for one of several small pictures.
 
@@ -228,6 +280,17 @@ class Timeline:
                 f"stage {stage}: {row + '.'.ljust(width) * (max(columns.values(), default=0) - column)}".rstrip()
             )
         return "\n".join(rows)
+
+
+def play_timelines(timelines: Sequence[Timeline], title: str = "") -> Player:
+    """Timelines in one player, one above the other on one time axis; each has its `title` as heading.
+
+    >>> from minidl.parallel import pipeline
+    >>> kinds = pipeline.GPipe(4, 8), pipeline.ZeroBubbleH1(4, 8)
+    >>> play_timelines([pipeline.simulate(kind) for kind in kinds], "Two schedules")
+    <Player: 8 stages, 168 events, simulated>
+    """
+    return Player([timeline._run(timeline.title) for timeline in timelines], title, ACTIONS)
 
 
 def plot_timelines(

@@ -155,7 +155,9 @@ class Report:
         return figure
 
     def save(self, folder: str | Path) -> Path:
-        """Write config.json, metrics.csv, trace.json.gz (opens in Perfetto), loss.png, timeline.png and checkpoint.npz.
+        """Write config.json, metrics.csv, checkpoint.npz, loss.png, timeline.png, run.html and trace.json.gz.
+
+        run.html plays the trace in a browser (`Trace.player`); Perfetto opens trace.json.gz.
 
         In a script under mpiexec rank 0 writes, and the others do nothing. Raises OSError if the folder cannot be
         written.
@@ -170,4 +172,5 @@ class Report:
         self.trace.to_chrome(folder / "trace.json.gz")
         self.curves(folder / "loss.png")
         self.timeline(folder / "timeline.png")
+        self.trace.to_html(folder / "run.html", f"{folder.name}: {self.nodes} node{'s' * (self.nodes > 1)}")
         return folder

@@ -22,7 +22,9 @@ from minidl.cluster.engines.simulation.batched.values import all_reduced
 from tests.cluster import rendezvous
 from tests.tiers import exhaustively
 
-EVERY_P = (*range(1, 18), 64)
+of_few_ranks_and_of_every_number = pytest.mark.parametrize(
+    "sizes", [(1, 2, 3, 4, 5, 7, 8, 9, 17), *exhaustively(((6, *range(10, 17), 64),))], ids=["few", "the others"]
+)
 
 
 class Observed:
@@ -107,12 +109,15 @@ def options_of(name: str, p: int) -> list[dict[str, int]]:
     return [{}, {"segments": 120}] if name == "pipelined_chain" else [{}]
 
 
+@of_few_ranks_and_of_every_number
 @pytest.mark.parametrize("name", collectives.ALL_REDUCE)
 @pytest.mark.parametrize(
     ("n", "op"), [(101, "max"), *exhaustively((101, "sum"), (0, "sum"), (3, "max"), (1000, "prod"))]
 )
-def test_the_rounds_of_an_all_reduce_are_the_messages_of_its_function(name: str, n: int, op: str) -> None:
-    for p in EVERY_P:
+def test_the_rounds_of_an_all_reduce_are_the_messages_of_its_function(
+    name: str, n: int, op: str, sizes: tuple[int, ...]
+) -> None:
+    for p in sizes:
         arrays = vectors(p, n)
         for options in options_of(name, p):
             function = partial(collectives.ALL_REDUCE[name], op=op, **options)
@@ -153,10 +158,11 @@ OTHERS: dict[str, tuple[Callable[[Observed, Any], Any], Callable[[int], AllReduc
 }
 
 
+@of_few_ranks_and_of_every_number
 @pytest.mark.parametrize("name", OTHERS)
-def test_the_rounds_of_another_collective_are_the_messages_of_its_function(name: str) -> None:
+def test_the_rounds_of_another_collective_are_the_messages_of_its_function(name: str, sizes: tuple[int, ...]) -> None:
     function, description = OTHERS[name]
-    for p in EVERY_P:
+    for p in sizes:
         arrays = vectors(p, 101)
         by_function = logs(p, function, arrays)
         by_rounds = logs(p, lambda comm, x: executed(comm, description(p), x, "sum"), arrays)  # noqa: B023

@@ -155,18 +155,15 @@ def test_the_words_of_a_round_are_those_of_a_ring() -> None:
         assert sent == [pytest.approx(2 * (p - 1) / p * n)] * p
 
 
-@pytest.mark.parametrize(
-    "graph",
-    [(kind, p) for kind in ("ring", "path", "star", "full", "two stars", "random") for p in (2, 3, 5, 9, 12)]
-    + [("path", 1), ("full", 1)],
-)
-def test_the_library_s_weights_agree_at_least_as_fast_as_equal_ones(graph: graphs.Graph) -> None:
-    near = graphs.neighbours(graph, seed=5)
-    of_library = mixing.matrix([set(each) for each in near])
-    assert graphs.factor(of_library) <= graphs.factor(graphs.equal_weights(near)) + 1e-12
-    for w in (graphs.equal_weights(near), graphs.drawn_weights(graph, seed=5)):
-        assert np.allclose(mixing.check(w), w.T) if len(w) > 1 else w.tolist() == [[1.0]]
-        assert graphs.factor(w) == pytest.approx(1 - mixing.spectral_gap(w), abs=1e-12)
+@pytest.mark.parametrize("kind", ["ring", "path", "star", "full", "two stars", "random"])
+def test_the_library_s_weights_agree_at_least_as_fast_as_equal_ones(kind: str) -> None:
+    for p in (1, 2, 3, 5, 9, 12) if kind in ("path", "full") else (2, 3, 5, 9, 12):
+        near = graphs.neighbours((kind, p), seed=5)
+        of_library = mixing.matrix([set(each) for each in near])
+        assert graphs.factor(of_library) <= graphs.factor(graphs.equal_weights(near)) + 1e-12
+        for w in (graphs.equal_weights(near), graphs.drawn_weights((kind, p), seed=5)):
+            assert np.allclose(mixing.check(w), w.T) if len(w) > 1 else w.tolist() == [[1.0]]
+            assert graphs.factor(w) == pytest.approx(1 - mixing.spectral_gap(w), abs=1e-12)
 
 
 @pytest.mark.parametrize(("n", "factor"), [(4, 0.3333), (8, 0.80474), (16, 0.94925), (32, 0.98719)])

@@ -22,6 +22,7 @@ from course.sandbox import confinement, landlock
 from course.sandbox.errors.ending import Died, TooLong
 from course.sandbox.forked import ROOM
 from course.sandbox.supervisor import TOKEN
+from tests.tiers import exhaustively
 
 pytestmark = [
     pytest.mark.timeout(300),
@@ -279,7 +280,7 @@ def test_nothing_of_the_checks_is_in_a_warm_process(session: StudentSession) -> 
 # How it ends, and is replaced
 
 
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP])
+@pytest.mark.parametrize("how", [signal.SIGSTOP, *exhaustively(signal.SIGKILL)])
 def test_a_killed_or_stopped_parent_is_replaced_and_its_answers_go_on(how, another, monkeypatch) -> None:
     monkeypatch.setattr(warm_parent, "FORK_SECONDS", 1.0)
     with new_session() as early:

@@ -156,7 +156,7 @@ def _nothing_counted():
         counts.clear()
 
 
-@pytest.mark.parametrize("recompute", [True, False])
+@pytest.mark.parametrize("recompute", [True, *exhaustively(False)])
 @pytest.mark.parametrize("kind", ["gpipe", "1f1b", "zb-h1", "interleaved", "zb-v", "pipedream"])
 def test_each_unit_runs_once_more_for_each_micro_batch_and_keeps_what_the_ledger_says(kind: str, recompute: bool):
     """Live arrays of each chunk: inputs and outputs of its units. Chunk 0 reads the samples, which are not counted.

@@ -3,6 +3,7 @@
 import tracemalloc
 from dataclasses import dataclass
 from functools import partial
+from itertools import product
 
 import numpy as np
 import pytest
@@ -64,16 +65,18 @@ def test_every_stage_ends_with_the_bits_of_synchronous(nodes):
             assert (array == start[name]).all() == name.startswith(("unused", "frozen"))
 
 
-@pytest.mark.parametrize(
-    "optimizer",
-    [
-        partial(optim.LARS, lr=0.5, exclude_1d=True),
-        partial(optim.LAMB, lr=0.02, exclude_1d=True),
-        partial(optim.LAMB, lr=0.02),
-        two_groups,
-    ],
+OPTIMIZERS = (
+    partial(optim.LARS, lr=0.5, exclude_1d=True),
+    partial(optim.LAMB, lr=0.02, exclude_1d=True),
+    partial(optim.LAMB, lr=0.02),
+    two_groups,
 )
-@pytest.mark.parametrize("stage", STAGES)
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "stage"),
+    [*zip(OPTIMIZERS, (3, 1, 2, 3), strict=True), *exhaustively(*product(OPTIMIZERS, STAGES))],
+)
 def test_norms_are_those_of_whole_parameters(optimizer, stage):
     job = small_job(optimizer=optimizer, clip_norm=0.3)
     reports = [parallel.train(job, s, 3, "simulation") for s in (Synchronous(), Sharded(stage=stage, bucket_mb=2e-4))]
@@ -90,7 +93,7 @@ def test_on_processes_with_overlap_a_run_has_the_bits_of_a_simulated_one(stage):
 
 
 @pytest.mark.parametrize("batch_norm", ["local", "synchronized"])
-@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize("stage", [3, *exhaustively(1, 2)])
 def test_batch_norm_is_that_of_synchronous(stage, batch_norm):
     data = partial(blobs, 34 if batch_norm == "synchronized" else 60)  # 34: the third node has no sample of the last 2
     job, made = small_job(model=normalized, data=data), {"algorithm": "ordered", "batch_norm": batch_norm}
@@ -125,7 +128,11 @@ def test_a_gpt_is_trained_unit_by_unit_with_and_without_checkpointing(segments):
 
 
 @pytest.mark.parametrize(
-    "before", [Synchronous(algorithm="ordered"), *(Sharded(stage=s, algorithm="ordered") for s in STAGES)]
+    "before",
+    [
+        Sharded(stage=3, algorithm="ordered"),
+        *exhaustively(Synchronous(algorithm="ordered"), *(Sharded(stage=s, algorithm="ordered") for s in (1, 2))),
+    ],
 )
 def test_any_stage_goes_on_from_any_checkpoint(before, tmp_path):
     job = partial(small_job, model=Tied, optimizer=two_groups)

@@ -357,7 +357,7 @@ def under_mpiexec(folder: Path, script: str, nodes: int, timeout: float = 40) ->
     path = folder / "script.py"
     path.write_text(textwrap.dedent(script))
     command = [launcher.find_mpiexec(), "-n", str(nodes), sys.executable, str(path)]
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "MINIDL_KERNELS": "numpy"}  # no rank loads compiled ones
     return subprocess.run(command, capture_output=True, text=True, timeout=timeout, env=environment, cwd=folder)
 
 
