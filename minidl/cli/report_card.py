@@ -36,7 +36,7 @@ def report_card(
         from minidl.parallel.measures.report_card import problems
         from minidl.parallel.measures.result_files import read_results
 
-        rows = read_results(results)
+        rows = read_results(results, name)
         found = problems(rows, name=name, seeds=whole_number("--seeds", seeds, at_least=1))
         console = Console(file=sys.stdout)
         for problem in found:

@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from math import isfinite
+from math import inf, isfinite
 from typing import Any
 
 from minidl.parallel.measures import selected_results
@@ -131,15 +132,16 @@ def _of_method(table: ResultTable, runs: Sequence[Trial], seeds: int) -> Iterato
         texts = (run.value(column) for run in runs if not run.is_ended and number_of(run.row.get(column)) is None)
         if wrong := next((text for text in texts if any(map(str.isdigit, text))), None):
             yield f"its {column}, {wrong}, is no number"
-        for value in dict.fromkeys(run.number(column) for run in runs):
-            if value is not None and not (isfinite(value) and (value <= 1 or column not in HIGHER_IS_BETTER)):
-                yield f"its {column} of {value:g} is impossible: expected " + (
-                    "a fraction from 0 to 1" if column in HIGHER_IS_BETTER else "a finite number"
-                )
+        least, most = (0.0, 1.0) if column in HIGHER_IS_BETTER else (-inf, inf)
+        numbers = (number for run in runs if (number := run.number(column)) is not None)
+        if (value := next((one for one in numbers if not (isfinite(one) and least <= one <= most)), None)) is not None:
+            expected = "a fraction from 0 to 1" if column in HIGHER_IS_BETTER else "a finite number"
+            yield f"its {column} of {value:g} is impossible: expected {expected}"
     if table.has_speed and table.has_quality:  # a table of one of them claims nothing about both
         for what, other, some, others in (("speed", "quality", fast, good), ("quality", "speed", good, fast)):
-            for key in sorted({run.key for run in some}):
-                if not any(table.agree(key, run.key) for run in others):
+            known = {run.key for run in others}
+            for key in sorted({run.key for run in some} - known):
+                if not any(table.agree(key, other) for other in known):
                     yield f"the {what} with {table.key_text(key)} comes without the {other} of that configuration"
         yield from _of_measured_numbers(table, fast, good)
     tested = [column for column in TEST_QUALITY if any(run.number(column) is not None for run in table.runs)]
@@ -164,6 +166,9 @@ def _of_measured_numbers(table: ResultTable, fast: Sequence[Trial], good: Sequen
     """Numbers that differ from run to run, but not as measurements do."""
     for column in table.varying:
         there = {run.value(column) for run in good} - {""}
-        for value in sorted({run.value(column) for run in fast} - there - {""}):
-            if there and len({run.seed for run in fast if run.value(column) == value}) > 1:
+        seeds = defaultdict(set)
+        for run in fast if there else ():
+            seeds[run.value(column)].add(run.seed)
+        for value in sorted(seeds.keys() - there - {""}):
+            if len(seeds[value]) > 1:
                 yield f"the speed with {column}={value} comes without the quality of that configuration"

@@ -21,11 +21,13 @@ MEASURED = ("samples", "steps", "bytes", "bytes_per_node", "bytes_of_busiest_ran
             "last_accuracy", "date", "time", "timestamp", "host", "user", "run", "run_id", "id", "file",
             "folder", "note", "notes", "comment")  # fmt: skip
 
+BLANK = ("", "nan", "na", "n/a", "null", "-", "–", "—")
+
 Key = tuple[str, ...]
 
 
 def text_of(value: Any) -> str:
-    """Return the value as text, equal for equal values: "4" for 4, 4.0 and "4.0"; "" for None, nan and blank text.
+    """Return the value as text, equal for equal values: "4" for 4, 4.0 and "4.0"; "" for None, nan, n/a, a dash and blank text.
 
     >>> text_of("64.0"), text_of(None), text_of(float("nan")), text_of(True), text_of(" ring ")
     ('64', '', '', 'True', 'ring')
@@ -33,7 +35,7 @@ def text_of(value: Any) -> str:
     number = number_of(value)
     if number is not None:
         return f"{number:.12g}"
-    return "" if value is None or str(value).strip().lower() in ("", "nan") else str(value).strip()
+    return "" if value is None or str(value).strip().lower() in BLANK else str(value).strip()
 
 
 def number_of(value: Any) -> float | None:

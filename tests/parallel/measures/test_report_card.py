@@ -293,6 +293,7 @@ def test_a_training_loss_beside_test_accuracies_is_no_quality():
 @pytest.mark.parametrize(
     ("column", "value", "expected"),
     [("accuracy", math.inf, "a fraction from 0 to 1"), ("accuracy", 97.2, "a fraction from 0 to 1"),
+     ("accuracy", -0.1, "a fraction from 0 to 1"),
      ("test_loss", math.inf, "a finite number"), ("seconds", -math.inf, "a finite number")],
 )  # fmt: skip
 def test_a_number_that_no_run_has_is_named(column: str, value: float, expected: str) -> None:
