@@ -27,7 +27,7 @@ from minidl.plots import lines
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-REFUSED = (ValueError, TypeError, ArithmeticError, LookupError, AttributeError)
+REFUSED = (ValueError, TypeError, ArithmeticError, LookupError, AttributeError, RecursionError)
 
 Entry = dict[str, Any]
 Result = tuple[list[int], float, str, dict[str, Race]]
@@ -55,6 +55,7 @@ def run(arguments: list[str]) -> int:
     table = Table("rank", "score", "name", "clusters", *capstone.KINDS, box=None, pad_edge=False)
     for column in (table.columns[place] for place in (0, 1, 4, 5, 6)):
         column.justify = "right"
+    table.columns[2].no_wrap = table.columns[3].no_wrap = True  # an entry is a line
     for result in results:
         seeds, score, name, races = result
         rank = 1 + [other for other in results if other[0] == seeds].index(result)  # other clusters, another race
@@ -66,7 +67,11 @@ def run(arguments: list[str]) -> int:
         console.print(escape(line), soft_wrap=True)
     if options.to:
         replace(options.to, (json.dumps(entries, indent=1) + "\n").encode())
-        best = {name: races for seeds, _, name, races in results if seeds == results[0][0]}
+        every = [seeds for seeds, *_ in results]
+        best: dict[str, dict[str, Race]] = {}
+        for seeds, _, name, races in results:
+            if seeds == max(every, key=every.count):  # one entry on clusters of its own must not take the picture
+                best.setdefault(name, races)
         drawn(dict(islice(best.items(), 5)), "the best five entries").savefig(options.to.with_suffix(".png"))
     return int(bool(refused))
 
@@ -78,10 +83,15 @@ def merged(files: list[Path]) -> list[Entry]:
         for given in json.loads(path.read_text(encoding="utf-8")):
             first, second = map(int, given["seeds"])
             recipes = {kind: given["recipes"][kind] for kind in capstone.KINDS}
-            entry = {"name": str(given["name"])[:40], "seeds": [first, second], "recipes": recipes}
+            entry = {"name": _printable(str(given["name"])), "seeds": [first, second], "recipes": recipes}
             if entry not in entries:
                 entries.append(entry)
     return entries
+
+
+def _printable(name: str) -> str:
+    """The name in one line of at most 40 characters, without any that move the cursor or change colours."""
+    return " ".join("".join(char if char.isprintable() else " " for char in name).split())[:40]
 
 
 def raced(entry: Entry) -> Result:
