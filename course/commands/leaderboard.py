@@ -55,7 +55,6 @@ def run(arguments: list[str]) -> int:
     table = Table("rank", "score", "name", "clusters", *capstone.KINDS, box=None, pad_edge=False)
     for column in (table.columns[place] for place in (0, 1, 4, 5, 6)):
         column.justify = "right"
-    table.columns[2].no_wrap = table.columns[3].no_wrap = True  # an entry is a line
     for result in results:
         seeds, score, name, races = result
         rank = 1 + [other for other in results if other[0] == seeds].index(result)  # other clusters, another race
@@ -90,7 +89,7 @@ def merged(files: list[Path]) -> list[Entry]:
 
 
 def _printable(name: str) -> str:
-    """The name in one line of at most 40 characters, without any that move the cursor or change colours."""
+    """At most 40 characters of the name, without line ends and others that a terminal obeys."""
     return " ".join("".join(char if char.isprintable() else " " for char in name).split())[:40]
 
 
