@@ -128,7 +128,10 @@ def problems(
 
 def _of_method(table: ResultTable, runs: Sequence[Trial], seeds: int) -> Iterator[str]:
     fast, good = [run for run in runs if run.has_speed], [run for run in runs if run.has_quality]
+    stated = {column for run in runs for column in run.row}
     for column in (*QUALITY, *SPEED, "nodes", "seeds", "samples", "last_accuracy"):
+        if column not in stated:
+            continue
         texts = (run.value(column) for run in runs if not run.is_ended and number_of(run.row.get(column)) is None)
         if wrong := next((text for text in texts if any(map(str.isdigit, text))), None):
             yield f"its {column}, {wrong}, is no number"
@@ -153,12 +156,13 @@ def _of_method(table: ResultTable, runs: Sequence[Trial], seeds: int) -> Iterato
         return
     ended = [run for run in runs if run.is_ended]
     for group in (fast, good):
-        for key in sorted({run.key for run in group}):
-            counted = [run for run in group if table.agree(key, run.key)]
+        of_group, one_of = set(map(id, group)), {run.key: run for run in group}
+        for key in sorted(one_of):
+            counted = [run for run in table.same(one_of[key]) if id(run) in of_group]
             counted += [run for run in ended if table.agree_but_for_epochs(key, run.key)]
-            different = max(len({run.seed for run in counted}), *(int(run.number("seeds") or 0) for run in counted))
+            different = max(len({run.seed for run in counted}), *(run.number("seeds") or 0 for run in counted))
             if different < seeds:
-                which = f"{different} seed{'s' * (different > 1)}{table.where(runs[0].method, key)}"
+                which = f"{different:g} seed{'s' * (different > 1)}{table.where(runs[0].method, key)}"
                 yield f"{which} where {seeds} are needed to see the spread"
 
 
