@@ -190,7 +190,7 @@ see(
 # %% [markdown]
 # ## Leaderboard
 #
-# `capstone.submit("your name", entry)` races on the practice clusters and adds your recipes and results to
+# `capstone.submit("your name", entry)` races on the practice clusters, returns your score, and adds your recipes to
 # `leaderboard.json`. A class merges its files:
 #
 # ```sh

@@ -108,7 +108,7 @@ def problems(
         raise ValueError("a row has more values than the table has columns: does a number have a decimal comma?")
     if rows and not any(name in row for row in rows):
         raise ValueError(
-            f"no row has the column {name!r}: give name=, the column that says which method a row is about, "
+            f"no row has the column {name!r}: give name= (--name), the column that says which method a row is about, "
             f"one of {list(rows[0])}"
         )
     if rows and not any(column in row for row in rows for column in (*QUALITY, *SPEED)):

@@ -22,7 +22,7 @@ from minidl.parallel.measures.result_table import (
 from minidl.parallel.run.run_files import CONFIG_FILE, METRICS_FILE
 
 KNOWN = {"strategy", *CONFIGURATION, *QUALITY, *SPEED, *CLAIMS, *MEASURED, *HARDWARE, *TASK}
-TIMES = {name: "seconds" for name in ("time", "runtime", "training_time", "wall_time", "seconds")}
+TIMES = dict.fromkeys(("time", "runtime", "training_time", "wall_time", "seconds"), "seconds")
 TIMES |= dict.fromkeys(("time_to_target", "seconds_to_target"), "seconds_to_target")
 SECONDS = {"ms": 1e-3, "s": 1.0, "sec": 1.0, "seconds": 1.0, "min": 60.0, "minutes": 60.0, "h": 3600.0, "hours": 3600.0}
 ACCURACIES = (*HIGHER_IS_BETTER, "last_accuracy")
@@ -85,19 +85,17 @@ def _rows_of(path: Path) -> list[dict[str, Any]]:
 
 def _in_our_units(rows: list[dict[str, Any]], name: str) -> list[dict[str, Any]]:
     """The rows of somebody else's file, with our names of columns, in seconds and fractions."""
-    columns = {given: (given, 1.0) if given in (None, name) else _known(given) for given in rows[0]}
+    if any(None in row for row in rows):
+        return rows  # with more values than columns, which the report card refuses
+    columns = {given: (given, 1.0) if given == name else _known(given) for given in rows[0]}
     names = [new for new, _ in columns.values()]
     for given, (new, factor) in columns.items():
         if names.count(new) > 1:  # both stay as they are
             columns[given] = given, 1.0
         elif new in ACCURACIES and factor == 1:
             numbers = [number for row in rows if (number := number_of(row[given])) is not None]
-            columns[given] = new, 0.01 if numbers and 1 < min(numbers) and max(numbers) <= 100 else 1.0
-    return [
-        {new: _scaled(row.get(given), factor, new) for given, (new, factor) in columns.items()}
-        | ({None: row[None]} if None in row else {})  # type: ignore[dict-item]
-        for row in rows
-    ]
+            columns[given] = new, 0.01 if numbers and min(numbers) > 1 and max(numbers) <= 100 else 1.0
+    return [{new: _scaled(row[given], factor, new) for given, (new, factor) in columns.items()} for row in rows]
 
 
 def _known(given: str) -> tuple[str, float]:

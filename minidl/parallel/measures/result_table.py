@@ -21,13 +21,13 @@ MEASURED = ("samples", "steps", "bytes", "bytes_per_node", "bytes_of_busiest_ran
             "last_accuracy", "date", "time", "timestamp", "host", "user", "run", "run_id", "id", "file",
             "folder", "note", "notes", "comment")  # fmt: skip
 
-BLANK = ("", "nan", "na", "n/a", "null", "-", "–", "—")
+BLANK = ("", "nan", "na", "n/a", "null", "-", "\N{EN DASH}", "\N{EM DASH}")
 
 Key = tuple[str, ...]
 
 
 def text_of(value: Any) -> str:
-    """Return the value as text, equal for equal values: "4" for 4, 4.0 and "4.0"; "" for None, nan, n/a, a dash and blank text.
+    """Return the value as text: "4" for 4, 4.0 and "4.0"; "" for None, nan, n/a, a dash and blanks.
 
     >>> text_of("64.0"), text_of(None), text_of(float("nan")), text_of(True), text_of(" ring ")
     ('64', '', '', 'True', 'ring')

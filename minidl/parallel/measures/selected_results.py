@@ -62,7 +62,8 @@ def _of_seeds(table: ResultTable, method: str) -> Iterator[str]:
     others = dict.fromkeys(run.seed for run in table.runs if run.method != method and run.seed)
     if mine < others.keys():
         ordered = sorted(others, key=lambda seed: number_of(seed) or 0.0)  # words stay in the table's order
-        if skipped := [seed for seed in ordered[: max(place for place, seed in enumerate(ordered) if seed in mine)] if seed not in mine]:
+        latest = max(place for place, seed in enumerate(ordered) if seed in mine)
+        if skipped := [seed for seed in ordered[:latest] if seed not in mine]:
             yield f"its runs with seed {', '.join(skipped)} were left out"
 
 

@@ -77,7 +77,9 @@ def test_a_name_makes_no_row_of_its_own_and_one_entry_on_other_clusters_does_not
     assert shown == ["Ada", "Alan"]
 
 
-@pytest.mark.parametrize("text", ["{", "[" * 99_999, "[3]", '[{"name": "x"}]', '[{"name":"x","seeds":[1,2],"recipes":{}}]'])
+@pytest.mark.parametrize(
+    "text", ["{", "[" * 99_999, "[3]", '[{"name": "x"}]', '[{"name":"x","seeds":[1,2],"recipes":{}}]']
+)
 def test_what_is_no_leaderboard_is_refused(text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (path := tmp_path / "board.json").write_text(text)
     assert leaderboard.run([str(path)]) == 2

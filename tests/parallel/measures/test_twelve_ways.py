@@ -237,7 +237,7 @@ def test_files_of_other_units_separators_and_decimals_are_judged_alike(
             share = 0.931 + seed / 1e4 - (0.05 if is_worse and nodes > 1 else 0)
             text = accuracy.format(share if accuracy == "{:.5f}" else 100 * share)
             numbers = (text, f"{took * seconds:.6f}", f"{91.7 / took:.4f}")
-            memory = "n/a" if seed == 5 else "–"
+            memory = "n/a" if seed == 5 else "\N{EN DASH}"
             lines.append((method, str(nodes), str(seed), *(one.replace(".", point) for one in numbers), memory))
     path = tmp_path / "theirs.csv"
     path.write_text("\n".join(separator.join(line) for line in lines), encoding="utf-8")
