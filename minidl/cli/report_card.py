@@ -19,8 +19,8 @@ def report_card(
         Path,
         Argument(
             metavar="FOLDER|CSV",
-            help="CSV file with a row for each run, folder of minidl compare, run folder of minidl train, or a folder "
-            "of such run folders.",
+            help="CSV file with a row for each run, also with semicolons, decimal commas or percent; folder of minidl "
+            "compare, run folder of minidl train, or a folder of such run folders.",
         ),
     ],
     name: Annotated[str, Option(help="Column that says which method a row is about.")] = "strategy",

@@ -64,7 +64,7 @@ def _problem(run: Trial, column: str, speedup: float, table: ResultTable) -> str
         return f"its speedup is over a run with another minibatch size, and no quality is given: {sizes}"
     if column == "seconds" and not has_quality and (length := _difference(run, base, ("epochs", "samples"))):
         return f"its speedup is over a run of another length, and no quality is given: {length}"
-    if sizes and run.value("scaling") == "strong":
+    if sizes and run.value("scaling").lower().startswith("strong"):
         return f"its speedup is called strong scaling, but the minibatch grows: {sizes}"
     usual = _times(base, column, table).mean
     better = [

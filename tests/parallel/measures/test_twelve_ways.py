@@ -63,7 +63,7 @@ PLANTED: dict[str, tuple[Change, Change, Change, Change, str]] = {
     ),
     "11 weak as strong": (
         {},
-        {"batch_size": 256, "scaling": "strong"},
+        {"batch_size": 256, "scaling": "Strong scaling"},
         {},
         {"batch_size": 256, "scaling": "weak"},
         "called strong scaling, but the minibatch grows: batch_size=256 here, batch_size=64 there",
@@ -154,11 +154,15 @@ def test_sizes_that_a_method_left_out_are_named() -> None:
         ("statistic", "min", "mean over minibatches"),
         ("statistic", "minimal loss", "mean of minidl's runs"),
         ("statistic", "top of 5 seeds", "mean per minute"),
+        ("note", "best of 5 runs", "mean, not the best of 5 runs"),
+        ("comment", "Fastest run of 3", "max run time 2 h"),
+        ("source", "maximum over seeds", "best hyperparameters by grid search"),
     ],
 )
 def test_words_that_only_begin_like_a_trick_pass(column: str, spoilt: str, clean: str) -> None:
-    says = "is not the mean of its runs" if column == "statistic" else "was not measured"
-    assert problems(table({}, {column: spoilt})) == [f"ring: a row {says}: {column}={spoilt}"]
+    says = ("was not measured", "is not the mean of its runs")
+    [problem] = problems(table({}, {column: spoilt}))
+    assert problem in [f"ring: a row {each}: {column}={spoilt}" for each in says]
     assert problems(table({}, {column: clean})) == []
 
 
