@@ -128,7 +128,9 @@ class Player:
         head = [run.row, *kinds, *(["sent"] if sent else [])]
         lines += ["<table><tr>", *(f"<th scope=col>{escape(cell)}</th>" for cell in head), "</tr>"]
         for rank in range(min(run.ranks, MOST_ROWS)):
-            shares = [spent.get(rank, {}).get(kind, 0.0) / end if end else 0.0 for kind in kinds]
+            of_rank = spent.get(rank, {})
+            whole = (sum(of_rank.values()) if "wait" in kinds else end) or 1.0  # a rank may end before the run
+            shares = [of_rank.get(kind, 0.0) / whole for kind in kinds]
             cells = [f"{share:.1%}" for share in shares] + [style.bytes_text(sent.get(rank, 0))] * bool(sent)
             lines += [f"<tr><th scope=row>{rank}</th>", *(f"<td>{cell}</td>" for cell in cells), "</tr>"]
         lines.append("</table>")

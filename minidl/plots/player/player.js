@@ -687,6 +687,10 @@ function bytesText(bytes) { // in powers of 1000, as minidl.plots.style.bytes_te
   for (const [power, name] of [[1e12, "TB"], [1e9, "GB"], [1e6, "MB"], [1e3, "KB"]]) if (bytes >= 0.9995 * power) return `${+(bytes / power).toPrecision(3)} ${name}`;
   return `${bytes} B`;
 }
+const labelOf = (track, i) => { // a label may be as long as a book
+  const text = meta.strings[track.label[i]];
+  return text.length > 300 ? `${text.slice(0, 300)}…` : text;
+};
 const peerText = (row, i) => { const peer = peerOf(row, i); return peer === -1 ? "the host" : peer < 0 ? "all" : `${row.run.row} ${peer}`; };
 
 function barTexts(row, i) { // what may stand in a bar, the longest first
@@ -702,7 +706,7 @@ function messageTexts(kind, peer, bytes) {
 
 function words(row, i) { // of an event, line by line
   const { track, run } = row, kind = meta.kinds[track.kind[i]].name, place = placeOf(row), cause = causeOf(row, i);
-  const label = meta.strings[track.label[i]], operation = meta.strings[track.operation[i]], axis = meta.strings[track.axis[i]];
+  const label = labelOf(track, i), operation = meta.strings[track.operation[i]], axis = meta.strings[track.axis[i]];
   const isOne = !place || place.others.length === 1;
   const who = (isOne ? named(run.row, [row.rank]) : `${named(run.row, place.others)}, such as ${run.row} ${row.rank}`) + (row.lane ? `, concurrent (${row.lane})` : "");
   const what = { send: `sends ${bytesText(bytesOf(row, i))} to ${peerText(row, i)}`, receive: `receives ${bytesText(track.bytes[i])} from ${peerText(row, i)}`,
@@ -722,14 +726,14 @@ function causeText(kind, row, i, cause) {
   }
   if (kind === "receive") return `sent by ${of} in ${meta.strings[other.operation[cause.i]] || "send"}, call ${other.call[cause.i]}; both ready at ${timeText(row.track.ready[i])}`;
   if (kind === "send") return `received by ${of} at ${timeText(other.end[cause.i])}`;
-  const name = meta.strings[other.label[cause.i]] || meta.kinds[other.kind[cause.i]].name;
+  const name = labelOf(other, cause.i) || meta.kinds[other.kind[cause.i]].name;
   const waited = row.track.start[i] - (i ? row.track.end[i - 1] : 0);
   return `needs ${name} of ${of}, done at ${timeText(other.end[cause.i])}${waited > 0 ? `; idle before for ${timeText(waited)}` : ""}`;
 }
 function doneBefore({ row, i }) { // the last activity of a row that took time before the event
   for (let j = i - 1, tries = 0; j >= 0 && tries < 5; j--, tries++) {
     const { track } = row, name = meta.kinds[track.kind[j]].name;
-    if (track.end[j] > track.start[j] && name !== "fault") return `, after ${meta.strings[track.label[j]] || name}`;
+    if (track.end[j] > track.start[j] && name !== "fault") return `, after ${labelOf(track, j) || name}`;
   }
   return "";
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -159,14 +160,22 @@ def test_a_notebook_refuses_a_large_page_with_a_sentence(trace: Trace, monkeypat
 
 
 def test_the_table_in_words_has_the_shares_of_each_rank(trace: Trace, page: str) -> None:
-    cells = re.findall(r"<th scope=row>3</th>((?:<td>[^<]*</td>)+)", page)
-    share = sum(e.end - e.start for e in trace.events if (e.rank, e.kind, e.lane) == (3, "compute", 0))
-    assert cells[0].startswith(f"<td>{share / max(e.end for e in trace.events):.1%}</td>")
+    run = cluster.launch(lambda comm: comm.compute(seconds=1.0 + comm.rank), nodes=2, on="simulation")  # 0 ends early
+    for each, text in ((trace, page), (run.trace, run.trace.player().html)):
+        for rank in range(each.size):
+            cells = re.findall(rf"<th scope=row>{rank}</th>((?:<td>[^<]*</td>)+)", text)
+            found = [float(share) for share in re.findall(r"<td>([\d.]+)%", cells[0])]
+            compute, _, waiting = each.shares(rank)
+            assert (found[0], found[-1]) == pytest.approx((100 * compute, 100 * waiting), abs=0.051)
 
 
-@pytest.mark.parametrize("kind", [pipeline.OneFOneB(4, 7), pipeline.ZeroBubbleV(3, 6, 2)], ids=["1f1b", "zb-v"])
-def test_a_schedule_is_played_as_simulated_each_action_after_the_one_it_needs(kind: pipeline.Schedule) -> None:
-    timeline = pipeline.simulate(kind, pipeline.Times(message=0.3))
+@pytest.mark.parametrize(
+    ("kind", "message"), [(pipeline.OneFOneB(4, 7), 0.3), (pipeline.ZeroBubbleV(3, 6, 2), 1.7)], ids=["1f1b", "zb-v"]
+)
+def test_a_schedule_is_played_as_simulated_each_action_after_the_one_it_needs(
+    kind: pipeline.Schedule, message: float
+) -> None:
+    timeline = pipeline.simulate(kind, pipeline.Times(message=message))
     [(events, path)] = runs_of(timeline.player().html)
     bars = [(b.stage, kind.text(b.action), b.start, b.end) for s in range(kind.stages) for b in timeline.of(s)]
     assert [(e.rank, e.label) for e in events] == [bar[:2] for bar in bars]
@@ -176,9 +185,11 @@ def test_a_schedule_is_played_as_simulated_each_action_after_the_one_it_needs(ki
         if event.kind != "update" and event.start > 0 and not event.label.startswith(("F", "0F")):
             assert event.cause is not None
             needed = rows[event.cause[0]][event.cause[2]]
-            assert needed.end + 0.3 * (needed.rank != event.rank) <= event.start + 1e-9
+            assert needed.end + message * (needed.rank != event.rank) <= event.start + 1e-9
     assert path[0][2] == 0.0
     assert path[-1][3] == pytest.approx(timeline.makespan)
+    for before, after in pairwise(path):  # without a pause, but for a message from another stage
+        assert after[2] - before[3] == pytest.approx(message * (before[0] != after[0]), abs=1e-9)
 
 
 def test_every_kind_has_a_colour_for_a_dark_page() -> None:
