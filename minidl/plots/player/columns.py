@@ -187,17 +187,13 @@ def varints(numbers: Integers) -> bytes:
     >>> varints(np.array([5, 300])).hex()
     '05ac02'
     """
-    left = numbers.astype(np.uint64)
-    size = np.ones(len(left), np.int64)
-    for more in range(1, 10):
-        size += left >> np.uint64(7 * more) > 0
-    starts = np.cumsum(size) - size
-    found = np.zeros(int(size.sum()), np.uint8)
-    for byte in range(int(size.max(initial=0))):
-        here = size > byte
-        digits = (left[here] >> np.uint64(7 * byte)).astype(np.uint8) & np.uint8(127)
-        found[starts[here] + byte] = digits | (np.uint8(128) * (size[here] > byte + 1)).astype(np.uint8)
-    return found.tobytes()
+    most = max(int(numbers.max(initial=0)).bit_length(), 1)
+    left = numbers[:, None] >> np.arange(0, most, 7)  # of each number, at each of its bytes
+    is_there = left > 0
+    is_there[:, 0] = True
+    digits = (left & 127).astype(np.uint8)
+    digits[:, :-1] |= is_there[:, 1:].astype(np.uint8) << 7
+    return digits[is_there].tobytes()
 
 
 def _zigzag(numbers: Integers) -> Integers:
