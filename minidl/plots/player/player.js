@@ -812,7 +812,7 @@ function play(on) {
   const span = view.to - view.from;
   const tick = (now) => {
     if (!view.playing) return;
-    view.time += ((now - last) / 1000 / Number($("speed").value)) * span;
+    view.time += (Math.max(now - last, 0) / 1000 / Number($("speed").value)) * span;
     last = now;
     if (view.time >= view.end) { view.time = view.end; play(false); }
     else if (view.time > view.to) show(view.to, view.to + span);
