@@ -98,7 +98,12 @@ def pack(run: Run, kinds: Mapping[str, int], strings: dict[str, int]) -> tuple[d
     Raises
         ValueError  a time is infinite or no number, an event ends before it starts, or a rank does not exist
     """
-    _check(run)
+    for number, (rank, kind, start, last, *_) in enumerate(run.events):
+        if not (isfinite(last) and 0 <= start <= last and 0 <= rank < run.ranks):
+            raise ValueError(
+                f"the player needs events that start at 0 or later, end at a finite time, and are of a {run.row} below "
+                f"{run.ranks}, got {start} to {last} for event {number}, {kind!r} of {run.row} {rank}"
+            )
     end = max((event.end for event in run.events), default=0.0)
     tick = 2.0 ** max(frexp(end)[1] - PRECISION, -1000)
     columns, order = _sorted(run, tick, kinds, strings)
@@ -142,17 +147,6 @@ def _sorted(
         numbers[name] = np.rint(np.array(given[name], np.float64) / tick).astype(np.int64)
     order = np.lexsort((np.arange(len(run.events)), numbers["start"], numbers["lane"], numbers["rank"]))
     return {name: column[order] for name, column in numbers.items()}, order
-
-
-def _check(run: Run) -> None:
-    for number, event in enumerate(run.events):
-        if not (isfinite(event.end) and 0 <= event.start <= event.end):
-            raise ValueError(
-                f"the player needs events that start at 0 or later and end at a finite time, got {event.start} to "
-                f"{event.end} for event {number}, {event.kind!r} of {run.row} {event.rank}"
-            )
-        if not 0 <= event.rank < run.ranks:
-            raise ValueError(f"a run of {run.ranks} ranks has event {number} of {run.row} {event.rank}")
 
 
 def _relative(
