@@ -2,6 +2,7 @@
 
 commands/        what is typed, one file per command; command_line.py finds them
 student/         one student: the copy of the exercises, the report of a check, the points
+book/            what there is to read, as web pages
 results/         what each part of the course ends in: networks trained by what the reader wrote
 grading/         a class: submissions, results, feedback, roster
 building/        from texts to notebooks
@@ -16,6 +17,7 @@ interaction/     guesses, what-if panels, progress bars
 setup/           the environment `.venv`
 chapters.py      the list of chapters
 whole_file.py    writing a file whole or not at all
+formulas.py      LaTeX as MathML
 plural.py        numbers with nouns
 """
 

@@ -43,7 +43,7 @@ COMMANDS = {
     "progress": Command("course.commands.progress", "your points in all chapters", ("course",)),
     "result": Command("course.commands.result", "train a network with what you wrote, 1 or 2", ("course",), "PART"),
     "leaderboard": Command("course.commands.leaderboard", "rank the entries of the capstone", ("course",), "FILE"),
-    "reference": Command("course.commands.reference", "all classes and functions, as web pages", ("reference",)),
+    "book": Command("course.commands.book", "all that there is to read, as web pages", ("course", "book")),
     "test": Command("course.commands.test", "run the tests; what follows goes to pytest", ("dev",)),
     "lint": Command("course.commands.lint", "check style, types, floors and words of the sources", ("course", "dev")),
     "build": Command("course.commands.build", "make the notebooks from their texts in course/lectures/", ("course",)),
@@ -53,7 +53,7 @@ COMMANDS = {
     "release": Command("course.commands.release", "the students' edition, without solutions", ("course",), "FOLDER"),
 }
 
-FOR_STUDENTS = ("demo", "lab", "start", "check", "progress", "result", "leaderboard", "reference")
+FOR_STUDENTS = ("demo", "lab", "start", "check", "progress", "result", "leaderboard", "book")
 
 USAGE = """\
 usage: python3 -m course [COMMAND] [ARGUMENTS]

@@ -112,7 +112,7 @@ say(
 # | **write** | `python3 -m course lab work/04` | functions, small to large; a check stands below each |
 # | **check** | `python3 -m course check 04` | the same checks on the whole notebook; keeps your points |
 # | **progress** | `python3 -m course progress` | all chapters; also at the end of this page |
-# | **look up** | `python3 -m course reference` | every class and function of minidl, as web pages in `reference/` |
+# | **look up** | `python3 -m course book` | all lectures, guides, classes and functions, as web pages in `book/` |
 #
 # A check reports the call, the expected and the actual result; `check.hint("…")` helps in steps. Your code runs in a
 # process of its own, so it cannot hang the notebook. Nothing overwrites what is in `work/`. If something does not work:

@@ -82,7 +82,8 @@ def bring_up_to_date(
 ) -> None:
     """Make or refresh `root/.venv` unless its record matches; one process at a time, the others wait.
 
-    extras: those that the command needs. An environment keeps the extras that earlier commands installed.
+    extras: those that the command needs. An environment keeps the extras that earlier commands installed, if they
+    still exist.
     """
     if plan(root, extras, version) is None:
         return
@@ -96,7 +97,8 @@ def bring_up_to_date(
             remove(venv)
             venv.mkdir()
         before = read_record(venv)
-        together = tuple(sorted({*requirements.EXTRAS, *extras, *extras_of(before)}))
+        kept = extras_of(before) & requirements.extras_of_project(root)
+        together = tuple(sorted({*requirements.EXTRAS, *extras, *kept}))
         # before installing: an edit during the set-up must count as a change
         wanted = {**fingerprint(root, version), "extras": list(together)}
         write_record(venv, UNFINISHED)

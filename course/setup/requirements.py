@@ -57,6 +57,12 @@ def lines(root: Path, extras: tuple[str, ...]) -> list[str]:
     return [*project["dependencies"], *(line for extra in extras for line in project["optional-dependencies"][extra])]
 
 
+def extras_of_project(root: Path) -> set[str]:
+    """The extras that pyproject.toml defines; an environment may have been made when there were others."""
+    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    return set(project.get("optional-dependencies", {}))
+
+
 def named(requirements: list[str]) -> list[tuple[str, str]]:
     """Name and version range of each requirement."""
     matches = [REQUIREMENT.match(line) for line in requirements]

@@ -61,7 +61,7 @@ def test_an_example_prints_what_the_page_says(
 
 
 def test_there_are_as_many_examples_as_programs_with_an_output() -> None:
-    assert len(EXAMPLES) == 5
+    assert len(EXAMPLES) == 6
 
 
 @pytest.mark.timeout(300)

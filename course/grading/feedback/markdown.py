@@ -12,7 +12,7 @@ import bleach
 from bleach.css_sanitizer import CSSSanitizer
 from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 
-from course.grading.feedback.formulas import as_mathml
+from course.formulas import as_mathml
 
 TAGS = (
     *("a", "b", "blockquote", "br", "code", "div", "em", "h1", "h2", "h3", "h4", "hr", "i", "img", "li", "ol", "p"),

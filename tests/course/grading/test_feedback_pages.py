@@ -9,8 +9,8 @@ import nbformat
 from nbconvert.filters.markdown_mistune import MarkdownWithMath
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
+from course.formulas import as_mathml
 from course.grading.feedback import page as feedback
-from course.grading.feedback.formulas import as_mathml
 from course.grading.feedback.markdown import Renderer, as_html
 from course.grading.grade import Grade
 from course.judging.judged_notebook import Judgement
@@ -107,6 +107,12 @@ def test_a_formula_becomes_mathml_and_dollar_signs_in_code_stay():
     assert "<code>$z$\n</code>" in html
     assert "costs $5 and $10" in html
     assert '<math display="block"><mrow><mi>a</mi></mrow></math>' in html
+
+
+def test_functions_and_bars_are_spaced_as_in_latex_and_aligned_lines_stay_lines():
+    assert '<mo lspace="0.167em" rspace="0.167em">sin</mo>' in as_mathml(r"2 \sin x")
+    assert as_mathml("a + |b|").count('lspace="0" rspace="0">|</mo>') == 2
+    assert as_mathml(r"\begin{aligned} a &= b \\ c &= d \end{aligned}").count("<mtr>") == 2
 
 
 ACTING = (

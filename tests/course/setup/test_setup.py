@@ -204,7 +204,8 @@ def test_another_minor_version_of_python_makes_the_environment_anew(ready):
 
 
 def test_packages_for_tests_are_added_by_the_first_command_that_needs_them_and_stay(clone):
-    installer = FakeInstaller()
+    installer, project = FakeInstaller(), clone / "pyproject.toml"
+    project.write_text(project.read_text() + "[project.optional-dependencies]\ncourse = []\ndev = []\n")
     bring_up_to_date(clone, (), VERSION, installer)
     assert installer.extras == ("course",)
     bring_up_to_date(clone, ("dev",), VERSION, installer)
@@ -214,6 +215,9 @@ def test_packages_for_tests_are_added_by_the_first_command_that_needs_them_and_s
     bring_up_to_date(clone, ("course",), VERSION, installer)
     assert installer.extras == ("course", "dev")
     assert plan(clone, ("dev",), VERSION) is None
+    project.write_text(project.read_text().replace("dev", "tests"))
+    bring_up_to_date(clone, (), VERSION, installer)
+    assert installer.extras == ("course",)
 
 
 def test_a_student_installs_neither_mypy_nor_hypothesis_nor_mpich():

@@ -6,46 +6,18 @@ import functools
 import importlib
 import inspect
 import pkgutil
-import shutil
 from collections.abc import Iterator
-from pathlib import Path
 from types import ModuleType
 
 import minidl
-from course.reference.markup import indented, marked_up
-
-CONFIGURATION = """\
-project = "minidl"
-author = "the minidl contributors"
-html_title = "minidl"
-html_theme = "sphinx_book_theme"
-html_show_copyright = False
-nitpicky = True  # a link to a name that is on no page is a warning
-"""
+from course.book.markup import indented, marked_up
 
 
-def build(folder: Path) -> int:
-    """Write the sources into `folder/source` and the pages into `folder/html`; 0, or 1 if Sphinx warned."""
-    from sphinx.cmd.build import build_main
-
-    source = folder / "source"
-    shutil.rmtree(folder, ignore_errors=True)
-    source.mkdir(parents=True)
-    write_sources(source)
-    code = build_main(["-q", "-W", "--keep-going", "-E", "-b", "html", str(source), str(folder / "html")])
-    return int(code != 0)
-
-
-def write_sources(source: Path) -> None:
-    """Sphinx's configuration, the first page, and one page for each package."""
-    (source / "conf.py").write_text(CONFIGURATION, encoding="utf-8")
-    packages = public_packages()
-    for package in packages:
-        (source / f"{package.__name__}.rst").write_text(page(package), encoding="utf-8")
+def index(packages: list[ModuleType]) -> str:
+    """The page that lists the packages."""
+    title = "Every class and function"
     names = "\n".join(f"   {package.__name__}" for package in packages)
-    title = f"minidl {minidl.__version__}"
-    text = f"{title}\n{'=' * len(title)}\n\n.. toctree::\n   :maxdepth: 1\n\n{names}\n"
-    (source / "index.rst").write_text(text, encoding="utf-8")
+    return f"{title}\n{'=' * len(title)}\n\n.. toctree::\n   :maxdepth: 1\n\n{names}\n"
 
 
 @functools.cache

@@ -49,6 +49,11 @@ def harmless(found: Element, parent: Element | None = None) -> Element:
     kept = {name: value for name, value in found.attrib.items() if name in ATTRIBUTES and VALUE.fullmatch(value)}
     element = Element(tag, kept) if parent is None else SubElement(parent, tag, kept)
     element.text = html.unescape(found.text or "")  # the converter writes signs as character references
+    if tag == "mi" and len(element.text) > 1 and element.text.isalpha():  # a function, such as sin
+        element.tag = "mo"
+        element.attrib |= dict.fromkeys(("lspace", "rspace"), "0.167em")
+    elif element.text in ("|", "‖"):  # these enclose; browsers space them as relations
+        element.attrib |= dict.fromkeys(("lspace", "rspace"), "0")
     element.tail = html.unescape(found.tail or "")
     for child in found:
         harmless(child, element)

@@ -1,0 +1,43 @@
+"""Settings of Sphinx for the book, and formulas as MathML, which browsers draw without scripts."""
+
+from functools import partial
+
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.util import logging
+from sphinx.writers.html5 import HTML5Translator
+
+from course.formulas import as_mathml
+
+project = "minidl"
+author = "the minidl contributors"
+extensions = ["myst_parser"]
+myst_enable_extensions = ["dollarmath", "amsmath", "colon_fence"]
+myst_dmath_allow_space = False  # "$5 and $10" are prices
+myst_heading_anchors = 6
+myst_update_mathjax = False
+nitpicky = True  # a link to a name that is on no page is a warning
+html_theme = "furo"  # loads no font and no script from elsewhere, and little in all
+html_title = "minidl"
+html_static_path = ["static"]
+html_css_files = ["book.css"]
+html_math_renderer = "mathml"
+html_show_copyright = False
+html_copy_source = False
+html_show_search_summary = False  # a page that is opened as a file may not read others
+
+
+def write(translator: HTML5Translator, node: nodes.Element, is_display: bool) -> None:
+    """Write a formula; one that stands alone can be scrolled sideways. One that is not understood is a warning."""
+    text = as_mathml(node.astext(), is_display)
+    if not text.startswith("<math"):
+        logging.getLogger(__name__).warning("no MathML for this formula: %s", node.astext(), location=node)
+    translator.body.append(f'<div class="formula">{text}</div>' if is_display else text)
+    raise nodes.SkipNode
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Tell Sphinx how formulas are written."""
+    inline, block = partial(write, is_display=False), partial(write, is_display=True)
+    app.add_html_math_renderer("mathml", (inline, None), (block, None))
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,64 @@
+"""A notebook as a page: its texts, its code, and the outputs that are stored in it. Nothing is executed."""
+
+from __future__ import annotations
+
+import base64
+import re
+from pathlib import Path
+
+import nbformat
+
+IN_WORDS = re.compile(r"\*In words: (.*)\*", re.S)
+
+
+def as_markdown(path: Path) -> tuple[str, dict[str, bytes]]:
+    """A notebook's page in Markdown, and its pictures by the names that the page gives them."""
+    text: list[str] = []
+    pictures: dict[str, bytes] = {}
+    for number, cell in enumerate(nbformat.read(path, as_version=4).cells):
+        if cell.cell_type == "markdown":
+            text.append(cell.source)
+            continue
+        if cell.source:
+            text.append(code(cell.source, bool(cell.metadata.get("jupyter", {}).get("source_hidden"))))
+        for place, output in enumerate(cell.outputs):
+            name = f"{path.stem}_{number}_{place}.png"
+            if png := output.get("data", {}).get("image/png"):
+                pictures[name] = base64.b64decode(png)
+                text.append(f"![{description(cell.outputs[place + 1 :])}]({name})")
+            else:
+                text.append(shown(output))
+    return "\n\n".join(text) + "\n", pictures
+
+
+def code(source: str, is_hidden: bool = False) -> str:
+    """A cell's code; what the lecture hides is folded up."""
+    block = fenced("python", source)
+    return f"<details class='code'><summary>Code</summary>\n\n{block}\n\n</details>" if is_hidden else block
+
+
+def fenced(language: str, text: str) -> str:
+    """A block of code whose fence is longer than any within it."""
+    fence = "`" * max(3, *(len(ticks) + 1 for ticks in re.findall("`+", text)), 3)
+    return f"{fence}{language}\n{text.rstrip()}\n{fence}"
+
+
+def shown(output: nbformat.NotebookNode) -> str:
+    """An output without a picture, in its richest form."""
+    data = output.get("data", {})
+    if "text/html" in data:
+        return f"````````{{raw}} html\n<div class='output'>{data['text/html']}</div>\n````````"
+    if "text/markdown" in data:
+        return str(data["text/markdown"])
+    return fenced("text", output.get("text") or data["text/plain"])
+
+
+def description(after: list[nbformat.NotebookNode]) -> str:
+    """What a picture shows, for those who do not see it: the words under it.
+
+    Raises ValueError if there are none.
+    """
+    words = IN_WORDS.fullmatch(after[0].get("data", {}).get("text/markdown", "")) if after else None
+    if words is None:
+        raise ValueError("a picture has no words under it: show it with course.figures.page.see(figure, words)")
+    return re.sub(r"([\[\]\\])", r"\\\1", " ".join(re.sub(r"[*`$]", "", words[1]).split()))
