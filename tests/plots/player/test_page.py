@@ -135,8 +135,10 @@ def test_no_run_several_units_and_a_rank_too_many_are_refused() -> None:
         Player([])
     with pytest.raises(ValueError, match=r"one unit of time, got \['s', 'units'\]"):
         Player([Run((), 1, "measured"), Run((), 1, "measured", unit="units")])
-    with pytest.raises(ValueError, match="of a rank below 2, got .* for event 0, 'wait' of rank 2"):
+    with pytest.raises(ValueError, match=r"of a rank below 2, got .* for event 0, 'wait' of rank 2"):
         _ = one_run(Played(2, "wait", 0.0, 1.0), ranks=2).html
+    with pytest.raises(ValueError, match="titles must have one for each of the 0 traces, got 1"):
+        play_traces([], ["one"])
 
 
 def test_a_run_with_too_many_events_is_cut_and_says_so(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
