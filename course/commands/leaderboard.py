@@ -67,9 +67,10 @@ def run(arguments: list[str]) -> int:
     if options.to:
         replace(options.to, (json.dumps(entries, indent=1) + "\n").encode())
         every = [seeds for seeds, *_ in results]
+        usual = max(every, key=every.count, default=[])  # one entry on clusters of its own must not take the picture
         best: dict[str, dict[str, Race]] = {}
         for seeds, _, name, races in results:
-            if seeds == max(every, key=every.count):  # one entry on clusters of its own must not take the picture
+            if seeds == usual:
                 best.setdefault(name, races)
         drawn(dict(islice(best.items(), 5)), "the best five entries").savefig(options.to.with_suffix(".png"))
     return int(bool(refused))
