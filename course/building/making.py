@@ -14,6 +14,7 @@ from course.building import text
 from course.building.execution import Failed, execute
 from course.building.sources import Source
 from course.building.staleness import built_notebook
+from course.interaction.without_kernel import with_present_script
 from course.notebooks.notebook_file import as_bytes
 from course.notebooks.release import released
 from course.whole_file import replace
@@ -84,10 +85,13 @@ async def make_one(source: Source, display: Display) -> bool:
 
 
 def with_outputs(notebook: nbformat.NotebookNode, built: nbformat.NotebookNode) -> nbformat.NotebookNode:
-    """The notebook, with the outputs of `built`, which has the same code cells."""
+    """The notebook, with the outputs of `built`, which has the same code cells; their scripts are the present ones."""
     codes = ([cell for cell in one.cells if cell.cell_type == "code"] for one in (notebook, built))
     for cell, ran in zip(*codes, strict=True):
         cell.outputs, cell.execution_count = ran.outputs, ran.execution_count
+        for output in cell.outputs:
+            if page := output.get("data", {}).get("text/html"):
+                output["data"]["text/html"] = with_present_script(page)
     return notebook
 
 

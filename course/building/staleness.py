@@ -11,6 +11,7 @@ from nbformat.v4.rwbase import rejoin_lines
 from course.building import text
 from course.building.execution import unfit_output
 from course.building.sources import Source
+from course.interaction.without_kernel import with_present_script
 from course.notebooks.notebook_file import NotANotebookError, as_bytes, read_notebook
 from course.notebooks.release import released
 
@@ -36,7 +37,7 @@ def stale_notebooks(source: Source) -> list[Stale]:
     found: list[Stale] = []
     try:
         built = built_notebook(source.executed)
-        if reason := difference(built, expected) or unfit(built):
+        if reason := difference(built, expected) or unfit(built) or outdated_script(built):
             found.append(Stale(source.executed, reason, rerun=not has_outputs_of(built, expected)))
     except ValueError as problem:
         found.append(Stale(source.executed, str(problem)))
@@ -90,6 +91,15 @@ def has_outputs_of(built: nbformat.NotebookNode, expected: nbformat.NotebookNode
         return files, [cell.source for cell in notebook.cells if cell.cell_type == "code"]
 
     return not unfit(built) and what_runs(built) == what_runs(expected)
+
+
+def outdated_script(built: nbformat.NotebookNode) -> str:
+    """Which cell's panel or guess has a script that has changed since; empty if none has."""
+    for number, cell in enumerate(built.cells, start=1):
+        pages = [output.get("data", {}).get("text/html", "") for output in cell.get("outputs", [])]
+        if any(page != with_present_script(page) for page in pages):
+            return f"cell {number}: the script of its panel or guess has changed since it was built"
+    return ""
 
 
 def unfit(built: nbformat.NotebookNode) -> str:

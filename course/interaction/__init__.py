@@ -8,8 +8,10 @@ warm_up.py         compiles minidl's kernels before the first measurement, with 
 redrawn.py         a picture that widgets redraw
 multiples.py       the same picture for several settings, in one figure
 frontend.py        whether a person uses this kernel
+without_kernel.py  what a built notebook stores for pages without a kernel, with the scripts panel.js and guess.js
 
-A notebook that runs without a person (`python3 -m course build`, tests) asks nothing and shows static pictures.
+A notebook that runs without a person (`python3 -m course build`, tests) waits for nothing. It shows static pictures
+and stores the panels and guesses that a page made from it offers.
 
     from course.interaction import bar, explore, guess, step_through, warm_up
 """

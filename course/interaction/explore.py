@@ -1,4 +1,4 @@
-"""A what-if panel: sliders where a person sits in front of the kernel, small multiples elsewhere.
+"""A what-if panel: sliders where a person sits in front of the kernel; elsewhere small multiples, or drawn pictures.
 
 def draw(axes, nodes, network):
     axes.plot(...)
@@ -17,8 +17,9 @@ import ipywidgets
 
 from course.figures.page import in_words, see
 from course.interaction import frontend
-from course.interaction.multiples import label, single, small_multiples, value_text
+from course.interaction.multiples import label, numbers_alone, offered, single, small_multiples, value_text
 from course.interaction.redrawn import Redrawn
+from course.interaction.without_kernel import show_panel
 
 MOST_MULTIPLES = 4
 
@@ -35,7 +36,10 @@ def explore(
     source: str | Sequence[str] = (),
     **values: Sequence[Any],
 ) -> None:
-    """Show `draw(axes, **setting)`, with a widget for each parameter, or as small multiples.
+    """Show `draw(axes, **setting)`, with a widget for each parameter; without a person, as small multiples.
+
+    Behind these stands a panel for pages without a kernel: it has the same controls, with at most 40 pictures
+    (`without_kernel.py` says which), and takes the place of the small multiples where scripts run.
 
     Parameters
         draw         draws on the given axes, with a value for each parameter
@@ -61,6 +65,7 @@ def explore(
         in_words(words)
     else:
         see(small_multiples(draw, settings, width, height, shared, source), words)
+        show_panel(draw, values, settings, width, height, source)
 
 
 def setting(chosen: Mapping[str, Any], values: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
@@ -83,7 +88,7 @@ def spread(values: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
 
 def widget(name: str, choice: Sequence[Any]) -> ipywidgets.Widget:
     """A slider for numbers, from the least to the greatest; a drop-down list for all else. It starts at the first."""
-    numbers = all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in choice)
-    kind = partial(ipywidgets.SelectionSlider, continuous_update=False) if numbers else ipywidgets.Dropdown
-    options = [(value_text(value), value) for value in (sorted(choice) if numbers else choice)]
+    sliders = partial(ipywidgets.SelectionSlider, continuous_update=False)
+    kind = sliders if numbers_alone(choice) else ipywidgets.Dropdown
+    options = [(value_text(value), value) for value in offered(choice)]
     return kind(options=options, value=choice[0], description=label(name), style={"description_width": "initial"})

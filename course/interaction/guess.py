@@ -6,8 +6,8 @@
     say(f"Your guess: {guess_end.against(1.4)}")                        # in the cell that computes the answer
 
 Where a person sits in front of the kernel, the cell shows buttons or a field, and no other cell runs until the
-reader has guessed or given up. Elsewhere it shows the question and returns at once. The kernel remembers a guess, so it
-survives a reload of the page and a second run of its cell.
+reader has guessed or given up. Elsewhere it returns at once, and the page that is made from the notebook asks
+(`without_kernel.py`). The kernel remembers a guess, so it survives a reload of the page and a second run of its cell.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from IPython import get_ipython
 from IPython.display import display
 
 from course.figures.page import say
-from course.interaction import frontend
+from course.interaction import frontend, without_kernel
 
 NO_GUESS = "(no guess)"
 CLOSE = 0.05
@@ -39,6 +39,7 @@ class Guess:
     unit       the unit of a number
     value      the number, the choice, or None without a guess
     awaited    whether the other cells wait for it
+    on_page    whether it is made on a page without a kernel
     """
 
     question: str
@@ -46,15 +47,15 @@ class Guess:
     unit: str = ""
     value: Choice | None = None
     awaited: bool = False
+    on_page: bool = False
 
     def __str__(self) -> str:
-        if self.value is None:
-            return NO_GUESS
-        text = plain(self.value) if isinstance(self.value, str) else f"{self.value:,.10g}"
-        return f"{text}{self.unit}" if self.unit == "%" else f"{text} {self.unit}".strip()
+        return NO_GUESS if self.value is None else shown(self.value, self.unit)
 
     def against(self, answer: Choice) -> str:
         """The guess and how far off it is: "0.5 s, too small by a factor of 3", "ring: right", "(no guess)".
+
+        Without a person the text is HTML, for `say` and `table`: the page fills in what its reader guesses.
 
         Errors: ValueError if `answer` is none of the choices, or no finite number.
         """
@@ -62,10 +63,13 @@ class Guess:
             raise ValueError(f"the answer {answer!r} is none of the choices {list(self.choices)}")
         if not self.choices and (isinstance(answer, str) or not math.isfinite(answer)):
             raise ValueError(f"the answer to a question for a number is a finite number, got {answer!r}")
+        right = next((choice for choice in self.choices if choice == answer), None)  # as it was offered: 7, not 7.0
+        if self.on_page:
+            place = None if right is None else (list(self.choices).index(right), plain(right))
+            return without_kernel.against(self.question, place or float(answer), self.unit)
         if self.value is None:
             return NO_GUESS
-        if self.choices:
-            right = next(choice for choice in self.choices if choice == answer)  # as it was offered: 7, not 7.0
+        if right is not None:
             return f"{self}: right" if self.value == answer else f"{self}: wrong, it is {plain(right)}"
         return f"{self}, {distance(float(self.value), float(answer), self.unit)}"
 
@@ -95,10 +99,11 @@ def guess(question: str, choices: Sequence[Choice] = (), *, unit: str = "") -> G
     if choices and unit:
         raise ValueError(f"choices carry their own units, so unit={unit!r} has no meaning beside them")
     asks = f"**Predict.** {question}{f' (in {unit})' if unit else ''}"
-    if not frontend.person_is_there():
-        say("\n".join([asks, "", *(f"- {choice}" for choice in choices)]).strip())
-        return Guess(question, choices, unit)
     say(asks)
+    if not frontend.person_is_there():
+        words = [(plain(choice), shown(choice)) for choice in choices]
+        without_kernel.show_guess(question, words, unit, spellings(unit))
+        return Guess(question, choices, unit, on_page=True)
     asked = made.setdefault(question, Guess(question, choices, unit, awaited=True))
     if let_cells_wait not in (transformers := get_ipython().input_transformers_cleanup):
         transformers.append(let_cells_wait)
@@ -154,6 +159,12 @@ def button(words: str, pressed: Callable[[], None]) -> ipywidgets.Button:
     made = ipywidgets.Button(description=words, layout={"width": "auto"})
     made.on_click(lambda _: pressed())
     return made
+
+
+def shown(value: Choice, unit: str = "") -> str:
+    """A guess as it is shown: a number with its unit."""
+    text = plain(value) if isinstance(value, str) else f"{value:,.10g}"
+    return f"{text}{unit}" if unit == "%" else f"{text} {unit}".strip()
 
 
 def distance(value: float, answer: float, unit: str = "") -> str:

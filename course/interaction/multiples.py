@@ -64,13 +64,21 @@ def small_multiples(
 @style.applied()
 def single(draw: Callable[..., None], setting: Mapping[str, Any], width: float, height: float, source: Any) -> bytes:
     """The picture for one setting, as PNG."""
+    picture: bytes = single_figure(draw, setting, width, height, source)._repr_png_()  # type: ignore[attr-defined]
+    return picture
+
+
+@style.applied()
+def single_figure(
+    draw: Callable[..., None], setting: Mapping[str, Any], width: float, height: float, source: Any
+) -> Figure:
+    """The picture for one setting."""
     figure, [axes] = style.new_figure(width, height)
     draw(axes, **setting)
     style.named_log_ticks(axes)
     if source:
         style.label_source(figure, source)
-    picture: bytes = figure._repr_png_()
-    return picture
+    return figure
 
 
 def keep_one_legend(places: Sequence[Axes]) -> None:
@@ -92,8 +100,22 @@ def title(axes: Axes, words: str) -> None:
 
 def described(setting: Mapping[str, Any]) -> str:
     """A setting in words: "nodes 16, network 1gbe"; a letter: "B = 16"."""
-    signs = {name: " = " if len(name) == 1 else " " for name in setting}
-    return ", ".join(f"{label(name)}{signs[name]}{value_text(value)}" for name, value in setting.items())
+    return ", ".join(f"{label(name)}{sign(name)}{value_text(value)}" for name, value in setting.items())
+
+
+def sign(name: str) -> str:
+    """What stands between a parameter and its value."""
+    return " = " if len(name) == 1 else " "
+
+
+def numbers_alone(choice: Sequence[Any]) -> bool:
+    """Whether a slider offers these values; a list offers all others."""
+    return all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in choice)
+
+
+def offered(choice: Sequence[Any]) -> list[Any]:
+    """The values in the order in which a control offers them: numbers from the least to the greatest."""
+    return sorted(choice) if numbers_alone(choice) else list(choice)
 
 
 def label(name: str) -> str:

@@ -11,6 +11,7 @@ from course.figures.page import in_words, see
 from course.interaction import frontend
 from course.interaction.multiples import label, single, small_multiples, value_text
 from course.interaction.redrawn import Redrawn
+from course.interaction.without_kernel import show_panel
 
 
 def step_through(
@@ -27,6 +28,8 @@ def step_through(
     source: str | Sequence[str] = (),
 ) -> None:
     """Show `draw(axes, frame)` for one of `frames` at a time, or for those in `multiples` side by side.
+
+    Without a person, buttons stand behind the picture that work without a kernel, as with `explore`.
 
     Parameters
         draw         draws one frame on the given axes
@@ -57,7 +60,9 @@ def step_through(
         picture.show(ipywidgets.HBox([button("◀ back", slider, -1), slider, button("forward ▶", slider, +1)]))
         in_words(words)
     else:
-        see(small_multiples(draw_frame, [{name: frame} for frame in multiples], width, height, shared, source), words)
+        settings = [{name: frame} for frame in multiples]
+        see(small_multiples(draw_frame, settings, width, height, shared, source), words)
+        show_panel(draw_frame, {name: frames}, settings, width, height, source, in_steps=True)
 
 
 def button(words: str, slider: ipywidgets.SelectionSlider, by: int) -> ipywidgets.Button:

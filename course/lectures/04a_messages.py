@@ -450,7 +450,7 @@ for day in range(1, 31):
     if day <= 3:
         print(f"day {day}: careless {careless}   with last_source {careful}")
     right += careless == careful
-print(f"{right} of 30 right (simulated); your guess: {guess_days.against(right)}")
+say(f"{right} of 30 right (simulated); your guess: {guess_days.against(right)}")
 
 # %% [markdown]
 # Nothing hangs, nothing fails, the numbers are all there, and on some days they are even right: three messages have

@@ -162,7 +162,7 @@ with_tree = cluster.launch(tree, (cluster.Phantom(n),), 8, "simulation", "10gbe"
 for name, run in (("parameter_server", with_server), ("tree", with_tree)):
     formula = cost.all_reduce(name, 8, n, alpha, beta)
     print(f"{name}: {time_text(run.seconds)} (simulated), {time_text(formula)} (formula)")
-print("your guess for the tree:", guess_tree.against(1e3 * with_tree.seconds))
+say(f"Your guess for the tree: {guess_tree.against(1e3 * with_tree.seconds)}")
 see(
     cluster.plot_traces([with_tree.trace], end=with_server.seconds, row_height=0.2),
     "on the server's scale of time: three rounds to rank 0 and three back. In the first and in the last round four "
@@ -200,8 +200,8 @@ counts = (1, 3, 10, 30, 50, 100, 300, 1000, 3000)
 times = [simulate("pipelined_chain", 8, 10 * MB, segments=k).seconds for k in counts]
 ring = [simulate("ring", 8, 10 * MB).seconds] * len(counts)
 right = min(("3", "30", "300", "3,000"), key=lambda choice: times[counts.index(int(choice.replace(",", "")))])
-print("best of these (simulated):", counts[int(np.argmin(times))], "segments; best of all (formula):",
-      cost.best_segments(8, 10 * MB, alpha, beta), "segments; your guess:", guess_segments.against(right))  # fmt: skip
+say(f"Best of these (simulated): {counts[int(np.argmin(times))]} segments; best of all (formula): "
+    f"{cost.best_segments(8, 10 * MB, alpha, beta)} segments; your guess: {guess_segments.against(right)}")  # fmt: skip
 lines = [scaling.Line("pipelined_chain", counts, times, series=5), scaling.Line("ring", counts, ring, series=3)]
 see(
     scaling.draw([scaling.Panel("8 ranks, 10 MB, 10 GbE", lines)], columns=1, xlabel="segments", source="simulated"),
@@ -308,7 +308,7 @@ head = ["", "messages of the busiest rank", "its bytes", "bytes of all ranks", "
 table(head, rows, "8 ranks, 100 MB, 10 GbE; messages and bytes are counted in the simulation")
 print(f"the bound: {bound} n, or {time_text(cost.lower_bound(p, n, alpha, beta))} (formula)")
 most = max(in_all, key=in_all.get).replace("_", " ")
-print(f"the most bytes in all: {most}; your guess: {guess_most.against(most)}")
+say(f"The most bytes in all: {most}; your guess: {guess_most.against(most)}")
 
 # %% [markdown]
 # All but recursive doubling **move the same number of bytes**, $2(p-1)n$ in all. What differs is how evenly these are
@@ -394,7 +394,7 @@ for q in (4, 8, 16):
 table(
     ["p", "bytes a rank", "of a real ring", "time", "of a real ring", "times as long"], rows, "4 MB, 10 GbE, simulated"
 )
-print("your guess for 16 ranks:", guess_16.against(wrong.seconds / right))
+say(f"Your guess for 16 ranks: {guess_16.against(wrong.seconds / right)}")
 
 # %% [markdown]
 # No comparison of results can find this mistake; counting bytes does. It is not made up. The reference solution of a

@@ -436,7 +436,8 @@ try:
     cluster.launch(two_orders, (True,), nodes=2, on="simulation")
 except cluster.CollectiveMismatch as error:
     print("with labels:", str(error).partition("\n")[0])
-print("your guess:", orders_guess.against(f"{sums[0]:g} and {sums[1]:g}"))
+right = f"{sums[0]:g} and {sums[1]:g}"
+say(f"Your guess: {orders_guess.against(right)}")
 
 # %% [markdown]
 # Sizes and types are equal, so no error is found, and gradients of different layers are added up. With a label on each

@@ -160,7 +160,7 @@ report = train(0.4, 4, 0)
 usual, often = report.staleness.most_common(1)[0]
 print(f"our server, the first 12 updates: staleness {ages[:12]} (simulated)")
 print(f"minidl's ParameterServer on digits: {often} of {report.staleness.total()} gradients have staleness {usual}")
-print(f"your guess: {guess_staleness.against(usual)}")
+say(f"Your guess: {guess_staleness.against(usual)}")
 
 # %% [markdown]
 # The first turn is special: all four fetched version 0, so their gradients are 0, 1, 2 and 3 updates old. From the

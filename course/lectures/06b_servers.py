@@ -103,7 +103,7 @@ guess_rate = guess("How many gradients a second with 32 workers?")
 # %% source_hidden=true
 many = updates_per_second(run_workers(32), 32)
 print(f"32 workers: {many:.1f} gradients a second, {many / few[8]:.2f} times as many as 8 workers (simulated)")
-print(f"your guess: {guess_rate.against(many)}")
+say(f"Your guess: {guess_rate.against(many)}")
 
 # %% [markdown]
 # Twenty-four machines, and nothing gained. No worker waits for another *worker*; all of them wait for the *server*.

@@ -21,6 +21,7 @@ import pytest
 from course.building import execution, making, text
 from course.building.sources import chosen, sources
 from course.commands import build
+from course.interaction.without_kernel import with_present_script
 from course.setup.bootstrap import ROOT
 from tests.tiers import exhaustively
 
@@ -127,6 +128,8 @@ def appended(name: str, line: str) -> Callable[[Path], object]:
 
 
 STDERR = {"output_type": "stream", "name": "stderr", "text": "DeprecationWarning: old"}
+OLD_PANEL = '<div class="minidl-panel" data-panel="7"></div>\n<script>old()</script>'
+PANEL = {"output_type": "display_data", "metadata": {}, "data": {"text/html": OLD_PANEL}}
 ERROR = {"output_type": "error", "ename": "ValueError", "evalue": "no", "traceback": []}
 
 DAMAGES = {
@@ -143,6 +146,7 @@ DAMAGES = {
     "order": (edited(lambda nb: nb["cells"][1].update(execution_count=7)), LECTURE_NOTEBOOK, "top to bottom"),
     "an error": (edited(lambda nb: nb["cells"][2]["outputs"].append(ERROR)), LECTURE_NOTEBOOK, "cell 3: ValueError"),
     "a warning": (edited(lambda nb: nb["cells"][2]["outputs"].append(STDERR)), LECTURE_NOTEBOOK, "no warnings"),
+    "a script": (edited(lambda nb: nb["cells"][2]["outputs"].append(PANEL)), LECTURE_NOTEBOOK, "cell 3: the script"),
     "the release": (edited(lambda nb: nb["cells"][0].update(source=["#"]), EXERCISE), EXERCISE, "not the release"),
     "a byte of it": (appended(EXERCISE, " "), EXERCISE, "not the release"),
     "no release": (lambda root: (root / EXERCISE).unlink(), EXERCISE, "not there"),
@@ -183,6 +187,15 @@ def test_what_is_up_to_date_is_left_alone_and_a_release_is_mended_without_runnin
     (root / EXERCISE).write_text("{}")
     assert build.run([], root) == 0
     assert contents(root) == before
+
+
+@pytest.mark.usefixtures("nothing_may_run")
+def test_a_stored_panel_gets_the_present_script_without_running_the_code_cells(root):
+    edited(lambda notebook: notebook["cells"][2]["outputs"].append(PANEL))(root)
+    assert build.run([], root) == build.run(["--check"], root) == 0
+    page = "".join(json.loads((root / LECTURE_NOTEBOOK).read_text())["cells"][2]["outputs"][-1]["data"]["text/html"])
+    assert page.startswith('<div class="minidl-panel" data-panel="7"></div>\n<script>')
+    assert page == with_present_script(OLD_PANEL) != OLD_PANEL
 
 
 @pytest.mark.parametrize("name", [LECTURE_NOTEBOOK, SOLUTION])

@@ -31,7 +31,7 @@ def controls(shown: list[ipywidgets.VBox]) -> tuple[dict[str, ipywidgets.Widget]
 def test_without_a_person_a_guess_shows_its_question_and_returns_at_once():
     assert not frontend.person_is_there()
     made = guess("When?", unit="s")
-    assert (made.value, str(made), made.awaited) == (None, "(no guess)", False)
+    assert (made.value, str(made), made.awaited, made.on_page) == (None, "(no guess)", False, True)
 
 
 def test_a_button_is_pressed_the_guess_noted_and_the_cells_below_run(reader):

@@ -13,6 +13,7 @@ from course.linting import files, lectures, public_imports, reading_time, words
 from course.linting.checkers import Checker
 
 SEVEN, SHOWN = "# %%\nprint(7)\n", "# %%\nsay(best.against(7))\n"
+PRINTED = "# %%\nprint(best.against(7))\n"
 GUESS = '# %%\nbest = guess("Which?")\n'
 CONTRACT = '[tool.importlinter]\ncontracts = [{ layers = ["minidl.parallel", "minidl.nn | minidl.optim"] }]\n'
 LISTED = "the floors are in `pyproject.toml`:\n\n    parallel    strategies\n    nn, optim   models\n"
@@ -67,7 +68,7 @@ FOUND: list[tuple[Rule, dict[str, str], list[str]]] = [
         lectures.unlike_lectures,
         {
             "course/lectures/01a_one.py": f"{GUESS}say(3)\n{GUESS}{SEVEN * 3}{SHOWN}{GUESS}# %%\nsay(best)\n# See S2",
-            "course/lectures/02a_two.py": "# %%\nexplore(draw)\n",
+            "course/lectures/02a_two.py": f"# %%\nexplore(draw)\n{PRINTED}",
         },
         [
             "course/lectures/01a_one.py: names slides that no student has: S2",
@@ -75,6 +76,7 @@ FOUND: list[tuple[Rule, dict[str, str], list[str]]] = [
             "course/lectures/01a_one.py: no code cell soon after",
             "course/lectures/01a_one.py: no code cell soon after",
             "course/lectures/02a_two.py: a panel or picture without",
+            "course/lectures/02a_two.py: prints how far off a guess is",
             "course/lectures: chapter 01 has no what-if panel",
         ],
     ),
