@@ -4,8 +4,10 @@ from argparse import Namespace
 
 from benchmarks.class_of_300 import SHARES, hand_in
 
-LOST = {"empty": range(1, 10), "wrong": [1], "mixture": [1, 2, 3], **dict.fromkeys(
-    ["endless loop", "endless forks", "endless memory"], [1])}  # fmt: skip
+LOST = {
+    "empty": range(1, 10), "wrong": [1], "mixture": [1, 2, 3], "endless loop": [1], "endless forks": [1],
+    "endless memory": [1],
+}  # fmt: skip
 """How many exercises lose points; none in submissions of other kinds."""
 
 
