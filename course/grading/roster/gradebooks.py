@@ -51,7 +51,8 @@ def write_gradebooks(lines: Sequence[ClassTableRow], roster: Roster, folder: Pat
         tables = {}
         if roster.kind in ("canvas", "plain"):
             known, namesakes = told_apart(done, roster)
-            tables["canvas"] = canvas(assignment, known, roster)
+            if known:
+                tables["canvas"] = canvas(assignment, known, roster)
             sentences += [*namesakes, *canvas_column(assignment, done, roster)]
         if roster.kind in ("moodle", "plain"):
             tables["moodle"] = moodle(assignment, done, roster)

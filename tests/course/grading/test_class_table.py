@@ -89,6 +89,13 @@ def test_who_is_not_on_the_roster_or_fits_two_is_listed_and_gets_into_no_gradebo
     assert [row[0] for row in read(written[0])] == ["Student", "    Points Possible", "Bo Li"]
 
 
+def test_an_assignment_that_only_namesakes_handed_in_has_a_file_for_moodle_and_none_for_canvas(classroom):
+    lines, roster, folder = classroom("name,login\nAnn Lee,al1\nAnn Lee,al22\n", "al22/x.ipynb")
+    written, sentences = write_gradebooks(lines, roster, folder)
+    assert [path.name for path in written] == [f"moodle_{CHAPTER}.csv"]
+    assert sentences[0].startswith("Not in Canvas' file, since others have the same name: Ann Lee (login al22).")
+
+
 def test_of_two_submissions_of_a_student_neither_is_chosen(classroom):
     lines, roster, folder = classroom(CANVAS, "jdoe/a.ipynb", "s100/a.ipynb")
     assert [line.status for line in lines] == ["handed in more than once"] * 2 + ["not handed in"]
