@@ -66,7 +66,7 @@ def answer(assignment: str, kind: str, draw: random.Random, folder: Path) -> tup
     free = [name for name in parts if name not in called]
     expected = {name: ("correct", sum(points.values())) for name, points in parts.items()}
     for one in known.ALTERNATIVES:
-        if kind in ("unusual", "mixture") and draw.random() < 0.7:
+        if kind in ("unusual", "mixture") and one.exercise in free and draw.random() < 0.7:
             cells[one.exercise].source = one.code
     for name in draw.sample(free, {"wrong": 1, "mixture": min(3, len(free))}.get(kind, 0)):
         one = draw.choice([one for one in known.MUTANTS if one.exercise == name and {*one.loses} <= {*parts[name]}])
@@ -76,7 +76,7 @@ def answer(assignment: str, kind: str, draw: random.Random, folder: Path) -> tup
         name, (body, outcome) = draw.choice(free), FUNCTIONS[kind]
         cells[name].source, expected[name] = f"def {name}(*values, **named):\n    {body}", (outcome, 0.0)
     if kind in CELLS:
-        student.cells.insert(1, nbformat.v4.new_code_cell(CELLS[kind].replace("FOLDER", repr(str(folder)))))
+        student.cells.insert(1, nbformat.v4.new_code_cell(CELLS[kind].replace("FOLDER", repr(str(folder))), id="mine"))
     return nbformat.writes(student), expected
 
 
