@@ -20,16 +20,18 @@ from collections import Counter
 from contextlib import suppress
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import nbformat
-import psutil
+import psutil  # type: ignore[import-untyped]
 
 from course.building.known_answers import known_answers
+from course.notebooks.notebook_file import as_bytes, read_notebook
 from tests.course.grading.submitted_class import ROOT, SOLUTIONS, notebook, role, rows
 
 DEADLINE = datetime.fromisoformat("2026-11-30T18:00+01:00")
 NAMES = ("Anna Müller", "Anna Müller", "Zoë Ødegård", "王小明", "Ольга Иванова", "محمد علي", "김민준", "O'Neil, Pat")
-PART = re.compile(r"✓ +[\d.]+/([\d.]+)  (.*?)(?=\\n|['\"]})")  # in the output of a check: points and title
+PART = re.compile(r"✓ +[\d.]+/([\d.]+)  (.*?)(?=\\n|['\"]])")  # in the output of a check: points and title
 FUNCTIONS = {  # the body of a function, and the outcome of its exercise
     "endless loop": ("while True: print('still here')", "deadlock or time-out"),
     "endless forks": ("import os\n    while True: os.fork()", "your code raised"),
@@ -48,19 +50,19 @@ Expected = dict[str, tuple[str, float]]
 """The outcome and the points that each exercise must get."""
 
 
-def answer(assignment: str, kind: str, draw: random.Random, folder: Path) -> tuple[str, Expected]:
-    """The text of a submission, and the outcome and points that each exercise must get."""
+def answer(assignment: str, kind: str, draw: random.Random, folder: Path) -> tuple[bytes, Expected]:
+    """The file of a submission, and the outcome and points that each exercise must get."""
     if kind in ("broken", "no notebook"):
-        return "{ my homework", {}
+        return b"{ my homework", {}
     parts = {  # of each check: titles and points
         cell.id.removeprefix("check_"): {title: float(points) for points, title in PART.findall(str(cell.outputs))}
-        for cell in nbformat.read(SOLUTIONS[assignment], as_version=4).cells
+        for cell in read_notebook(SOLUTIONS[assignment]).cells
         if cell.cell_type == "code" and role(cell, "grade")
     }
     known = known_answers(assignment.split("_", 1)[1])
-    student = notebook(assignment, "empty" if kind == "empty" else "right", exercises=None)
+    student: Any = notebook(assignment, "empty" if kind == "empty" else "right", exercises=None)
     if kind == "empty":
-        return nbformat.writes(student), dict.fromkeys(parts, ("not attempted", 0.0))
+        return as_bytes(student), dict.fromkeys(parts, ("not attempted", 0.0))
     cells = {cell.id: cell for cell in student.cells if role(cell, "solution")}
     called = {name for name in parts for other, cell in cells.items() if name != other and name in cell.source}
     free = [name for name in parts if name not in called]
@@ -76,12 +78,13 @@ def answer(assignment: str, kind: str, draw: random.Random, folder: Path) -> tup
         name, (body, outcome) = draw.choice(free), FUNCTIONS[kind]
         cells[name].source, expected[name] = f"def {name}(*values, **named):\n    {body}", (outcome, 0.0)
     if kind in CELLS:
-        student.cells.insert(1, nbformat.v4.new_code_cell(CELLS[kind].replace("FOLDER", repr(str(folder))), id="mine"))
-    return nbformat.writes(student), expected
+        source = CELLS[kind].replace("FOLDER", repr(str(folder)))
+        student.cells.insert(1, nbformat.v4.new_code_cell(source, id="mine"))  # type: ignore[no-untyped-call]
+    return as_bytes(student), expected
 
 
-def hand_in(options: argparse.Namespace) -> dict[Path, tuple[str, str, Expected]]:
-    """Write the class and its roster; by file (STUDENT/ASSIGNMENT.ipynb) the kind, the text, and what it must get."""
+def hand_in(options: argparse.Namespace) -> dict[Path, tuple[str, bytes, Expected]]:
+    """Write the class and its roster; by file (STUDENT/ASSIGNMENT.ipynb) the kind, the content, and what it gets."""
     draw, handed_in = random.Random(options.seed), {}
     names = [f"{draw.choice(NAMES)} s{1001 + number}" for number in range(options.students)]
     with (options.folder / "roster.csv").open("w", encoding="utf-8") as file:
@@ -91,11 +94,11 @@ def hand_in(options: argparse.Namespace) -> dict[Path, tuple[str, str, Expected]
     for (student, assignment), kind in zip(keys, kinds, strict=False):
         path = options.folder / "class" / student / f"{assignment}.{'docx' if kind == 'no notebook' else 'ipynb'}"
         path.parent.mkdir(parents=True, exist_ok=True)
-        text, expected = answer(assignment, kind, draw, options.folder)
-        path.write_text(text, encoding="utf-8")
+        content, expected = answer(assignment, kind, draw, options.folder)
+        path.write_bytes(content)
         came = (DEADLINE + timedelta(hours=30 if kind == "late" else -30)).timestamp()
         os.utime(path, (came, came))
-        handed_in[path] = kind, text, expected
+        handed_in[path] = kind, content, expected
     return handed_in
 
 
@@ -115,7 +118,7 @@ def grade(folder: Path) -> tuple[float, list[tuple[int, int]]]:
     return time.monotonic() - began, memory
 
 
-def differences(folder: Path, handed_in: dict[Path, tuple[str, str, Expected]]) -> list[str]:
+def differences(folder: Path, handed_in: dict[Path, tuple[str, bytes, Expected]]) -> list[str]:
     """A sentence for everything that is not as it must be."""
     exercises, table = (rows(folder / "graded" / name) for name in ("exercises.csv", "class.csv"))
     got = {(row["student"], row["assignment"], row["exercise"]): (row["outcome"], row["points"]) for row in exercises}
@@ -126,7 +129,7 @@ def differences(folder: Path, handed_in: dict[Path, tuple[str, str, Expected]]) 
         with suppress(psutil.Error):
             if process.environ().get("TMPDIR", "").startswith(str(folder)):
                 found.append(f"left over: process {process.pid}, {' '.join(process.cmdline())[:80]}")
-    for path, (kind, text, expected) in handed_in.items():
+    for path, (kind, content, expected) in handed_in.items():
         who = path.parent.name, path.stem
         row, total = of_class[who], sum(points for _, points in expected.values())
         for name, (outcome, points) in expected.items():
@@ -136,7 +139,7 @@ def differences(folder: Path, handed_in: dict[Path, tuple[str, str, Expected]]) 
         penalty = 0.2 * total * (kind == "late")  # 30 hours are two days that have begun
         if (row["status"] == "handed in") != bool(expected) or abs(float(row["penalty"] or 0) - penalty) > 0.006:
             found.append(f"{who}, {kind}: {row['status']}, and the penalty is {row['penalty']} of {total:g} points")
-        if not path.exists() or path.read_text(encoding="utf-8") != text:
+        if not path.exists() or path.read_bytes() != content:
             found.append(f"{who}, {kind}: the file was changed")
     return found
 

@@ -14,8 +14,8 @@ LOST = {
 def test_a_class_has_a_submission_of_each_kind_and_what_each_must_get_follows_from_its_answers(tmp_path):
     handed_in = hand_in(Namespace(folder=tmp_path, students=len(SHARES), assignments=1, seed=3))
     assert [kind for kind, _, _ in handed_in.values()] == [*SHARES]
-    for path, (kind, text, expected) in handed_in.items():
-        assert path.read_text(encoding="utf-8") == text
+    for path, (kind, content, expected) in handed_in.items():
+        assert path.read_bytes() == content
         assert (expected == {}) == (kind in ("broken", "no notebook"))
         lost = [outcome for outcome, _ in expected.values() if outcome != "correct"]
         assert len(lost) in LOST.get(kind, [0])
