@@ -12,7 +12,6 @@ import csv
 import os
 import random
 import re
-import resource
 import subprocess
 import sys
 import time
@@ -154,17 +153,16 @@ def main() -> int:
     (options.folder / "tmp").mkdir(parents=True)
     handed_in = hand_in(options)
     seconds, memory = grade(options.folder)
-    used, number = resource.getrusage(resource.RUSAGE_CHILDREN), len(handed_in)
     problems = differences(options.folder, handed_in)
     disk = sum(path.stat().st_size for path in (options.folder / "graded").rglob("*") if path.is_file())
     again, _ = grade(options.folder)
     everything, own = zip(*memory, strict=True)
     print(dict(Counter(kind for kind, _, _ in handed_in.values())), *problems, sep="\n")
-    print(f"{number} submissions in {seconds:.0f} s, {seconds / number:.1f} s each, of which all processes computed "
-          f"{(used.ru_utime + used.ru_stime) / number:.1f} s; load {os.getloadavg()[2]:.1f}, {os.cpu_count()} cores; "
-          f"the same command again took {again:.0f} s\nmemory at most: {max(everything) / 1e9:.1f} GB; of the grader's "
-          f"own process {max(own[: len(own) // 2 + 1]) / 1e6:.0f} MB in the first half, {max(own) / 1e6:.0f} MB in all"
-          f"\nresults: {disk / 1e6:.0f} MB\n{len(problems)} differences")  # fmt: skip
+    print(f"{len(handed_in)} submissions in {seconds:.0f} s, {seconds / len(handed_in):.1f} s each; the same command "
+          f"again took {again:.0f} s; {os.cpu_count()} cores, load {os.getloadavg()[2]:.1f}\nmemory at most: "
+          f"{max(everything) / 1e9:.1f} GB; of the grader's own process {max(own[: len(own) // 2 + 1]) / 1e6:.0f} MB in "
+          f"the first half, {max(own) / 1e6:.0f} MB in all\nresults: {disk / 1e6:.0f} MB\n{len(problems)} differences"
+          )  # fmt: skip
     return bool(problems)
 
 
