@@ -161,7 +161,7 @@ def main() -> int:
     print(f"{len(handed_in)} submissions in {seconds:.0f} s, {seconds / len(handed_in):.1f} s each; the same command "
           f"again took {again:.0f} s; {os.cpu_count()} cores, load {os.getloadavg()[2]:.1f}\nmemory at most: "
           f"{max(everything) / 1e9:.1f} GB; of the grader's own process {max(own[: len(own) // 2 + 1]) / 1e6:.0f} MB "
-          f"in the first half, {max(own) / 1e6:.0f} MB in all\nresults: {disk / 1e6:.0f} MB\n{len(problems)} differences"
+          f"in the first half, {max(own) / 1e6:.0f} in all\nresults: {disk / 1e6:.0f} MB\n{len(problems)} differences"
           )  # fmt: skip
     return bool(problems)
 
