@@ -177,7 +177,7 @@ def report(graded: list[Grade], to: Path, seconds: float) -> None:
     for assignment in sorted({one.assignment for one in graded}):
         those = [one for one in graded if one.assignment == assignment]
         read = [one for one in those if one.judgement.outcomes]
-        mean = f"{sum(one.points for one in read) / len(read):.1f} of {read[0].possible:g}" if read else ""
+        mean = f"{sum(one.points for one in read) / len(read):.1f}/{read[0].possible:g}" if read else ""
         full = sum(one.points == one.possible for one in read)
         none = sum(one.points == 0 for one in read)
         table.add_row(assignment or "?", *map(str, (len(those), mean, full, none, len(those) - len(read))))

@@ -27,7 +27,7 @@ from minidl.plots import lines
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-REFUSED = (ValueError, TypeError, ArithmeticError, LookupError, AttributeError)
+REFUSED = (ValueError, TypeError, ArithmeticError, LookupError, AttributeError, RecursionError)
 
 Entry = dict[str, Any]
 Result = tuple[list[int], float, str, dict[str, Race]]
@@ -66,7 +66,12 @@ def run(arguments: list[str]) -> int:
         console.print(escape(line), soft_wrap=True)
     if options.to:
         replace(options.to, (json.dumps(entries, indent=1) + "\n").encode())
-        best = {name: races for seeds, _, name, races in results if seeds == results[0][0]}
+        every = [seeds for seeds, *_ in results]
+        usual = max(every, key=every.count, default=[])  # one entry on clusters of its own must not take the picture
+        best: dict[str, dict[str, Race]] = {}
+        for seeds, _, name, races in results:
+            if seeds == usual:
+                best.setdefault(name, races)
         drawn(dict(islice(best.items(), 5)), "the best five entries").savefig(options.to.with_suffix(".png"))
     return int(bool(refused))
 
@@ -78,10 +83,15 @@ def merged(files: list[Path]) -> list[Entry]:
         for given in json.loads(path.read_text(encoding="utf-8")):
             first, second = map(int, given["seeds"])
             recipes = {kind: given["recipes"][kind] for kind in capstone.KINDS}
-            entry = {"name": str(given["name"])[:40], "seeds": [first, second], "recipes": recipes}
+            entry = {"name": _printable(str(given["name"])), "seeds": [first, second], "recipes": recipes}
             if entry not in entries:
                 entries.append(entry)
     return entries
+
+
+def _printable(name: str) -> str:
+    """At most 40 characters of the name, without line ends and others that a terminal obeys."""
+    return " ".join("".join(char if char.isprintable() else " " for char in name).split())[:40]
 
 
 def raced(entry: Entry) -> Result:

@@ -30,7 +30,7 @@ def of_chapters_in(texts: Sequence[str]) -> list[CheckNames]:
     """The names of the chapters that these texts mention; to import the checks of all takes a third of a second."""
     import course.checks
 
-    chapters = [module.name for module in pkgutil.iter_modules(course.checks.__path__)]
+    chapters = [module.name for module in pkgutil.iter_modules(course.checks.__path__) if module.ispkg]
     mentioned = [name for name in chapters if any(name in text for text in texts)]
     return [names_of(import_module(f"course.checks.{name}")) for name in mentioned]
 

@@ -324,6 +324,12 @@ see(
 )
 
 # %% [markdown]
+# **Play them**: the triangle starts, + and - zoom, and a message under the pointer says which one it waited for.
+
+# %% source_hidden=true
+cluster.play_traces([runs[name].trace for name in four], titles=four)
+
+# %% [markdown]
 # **Measured.** Can a laptop show this? Its processes exchange messages through memory, not through a network. But
 # minidl can slow real messages of real processes down to a given network. Four processes, 4 MB, 1 Gbit/s Ethernet:
 

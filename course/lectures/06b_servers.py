@@ -121,6 +121,14 @@ see(
     "Below, the server is busy without a pause, one message after the other: it receives one while it sends another. "
     "From the second round on every worker stands in grey before its turn.",
 )
+
+# %% [markdown]
+# **Play it**: the triangle starts, + and - zoom, and a message under the pointer says which one it waited for.
+
+# %% source_hidden=true
+cluster.play_traces([calm.trace, crowded.trace], titles=["4 workers, rank 4 serves", "10 workers, rank 10 serves"])
+
+# %% source_hidden=true
 rows = []
 for p in (1, 4, 8, 16, 32):
     run = run_workers(p)

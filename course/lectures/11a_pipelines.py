@@ -192,6 +192,12 @@ see(
 )
 
 # %% [markdown]
+# **Play them**: the triangle starts, and an action under the pointer says which one it waited for.
+
+# %% source_hidden=true
+pipeline.play_timelines([one_at_a_time, gpipe], ["8 micro-batches, one at a time", "GPipe"])
+
+# %% [markdown]
 # ## The bubble, in two conventions
 #
 # The idle time is called the *bubble*. The last stage waits for $K - 1$ forwards, computes for $M(t_F + t_B)$ without a

@@ -96,9 +96,9 @@ def _one_of(what: str, given: Any, known: Iterable[str]) -> None:
 
 
 def _whole(what: str, given: Any, least: int, most: int) -> int:
-    if isinstance(given, bool) or not least <= (number := operator.index(given)) <= most:
+    if isinstance(given, bool) or not hasattr(given, "__index__") or not least <= operator.index(given) <= most:
         raise ValueError(f"{what} must be a whole number from {least} to {most}, got {given!r}")
-    return number
+    return operator.index(given)
 
 
 def _list(what: str, given: Any) -> Sequence[Any]:
@@ -122,10 +122,12 @@ class Rounds(parallel.Strategy):
     steps: Sequence[Sequence[Any]] = (("gradients",),)
 
     def __post_init__(self) -> None:
-        if not self.steps:
+        if not _list("Rounds: steps", self.steps):
             raise ValueError('Rounds: steps must be a list such as [["alone"], ["weights"]], got an empty one')
         for step in self.steps:
-            _one_of("Rounds: a step", step[0] if len(step) else "", ("alone", "gradients", "weights"))
+            _one_of(
+                "Rounds: a step", step[0] if _list("Rounds: a step", step) else "", ("alone", "gradients", "weights")
+            )
             for group in step[1:]:
                 _list("Rounds: a group", group)
 
@@ -194,7 +196,12 @@ def checked(cluster: Cluster, recipe: Recipe, seed: int = 0) -> tuple[parallel.J
         raise TypeError(f"a recipe is a dict with the keys {', '.join(KEYS)}, got {type(recipe).__name__}")
     for key in recipe:
         _one_of("a key of the recipe", key, KEYS)
-    given = {"ranks": [*range(cluster.workers)], "batch_size": 64, "epochs": 12, "rates": [1.0]} | recipe
+    given: dict[str, Any] = {
+        "ranks": [*range(cluster.workers)],
+        "batch_size": 64,
+        "epochs": 12,
+        "rates": [1.0],
+    } | recipe
     ranks = [_whole("each of ranks", rank, 0, cluster.workers - 1) for rank in _list("ranks", given["ranks"])]
     if not ranks or len(set(ranks)) < len(ranks):
         raise ValueError(f"ranks must be different machines, at least one, got {ranks}")

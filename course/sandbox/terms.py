@@ -11,6 +11,7 @@ CONNECTION_CLOSED = 97
 """The exit code of a process whose student's code closed the descriptor for replies."""
 
 MAY_WRITE = "an answer may write only where it runs and in tempfile.gettempdir(), and on several ranks nowhere"
+MAY_USE = f"an answer may use {Limits.memory / 2**30:g} GB of memory"
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,8 @@ def report_card(
         Path,
         Argument(
             metavar="FOLDER|CSV",
-            help="CSV file with a row for each run, folder of minidl compare, run folder of minidl train, or a folder "
-            "of such run folders.",
+            help="CSV file with a row for each run, also with semicolons, decimal commas or percent; folder of minidl "
+            "compare, run folder of minidl train, or a folder of such run folders.",
         ),
     ],
     name: Annotated[str, Option(help="Column that says which method a row is about.")] = "strategy",
@@ -36,7 +36,7 @@ def report_card(
         from minidl.parallel.measures.report_card import problems
         from minidl.parallel.measures.result_files import read_results
 
-        rows = read_results(results)
+        rows = read_results(results, name)
         found = problems(rows, name=name, seeds=whole_number("--seeds", seeds, at_least=1))
         console = Console(file=sys.stdout)
         for problem in found:

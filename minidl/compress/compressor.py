@@ -98,8 +98,9 @@ class Compressor:
         return Sum(total, lambda: self.left_out(array, message))
 
     def left_out(self, array: Array, message: Message) -> Array:
-        """The error array - decode(message) of this array's message. `array` may be overwritten."""
-        return np.subtract(array, self.decode(message), out=array)
+        """The error array - decode(message). `array` may be overwritten, unless the message is a view of it."""
+        is_view = np.may_share_memory(array, message.data)
+        return np.subtract(array, self.decode(message), out=None if is_view else array)
 
     def add_up_messages(self, message: Message, nodes: int) -> Generator[Request, Any, Array]:
         """Add up the arrays that the nodes' messages represent.

@@ -84,7 +84,7 @@ class DGC(Sparse):
         super().__post_init__()
         for density in (self.density, *self.warmup):
             check_density("DGC", density)
-        real_number("DGC: momentum", self.momentum, at_least=0, below=1)
+        self.momentum = real_number("DGC: momentum", self.momentum, at_least=0, below=1)
         if self.clip is not None:
             real_number("DGC: clip", self.clip, above=0, at_most=math.inf, hint="None switches clipping off")
 

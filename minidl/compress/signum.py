@@ -67,7 +67,7 @@ class Signum(Compressor):
     _calls: int = field(default=0, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        real_number("Signum: momentum", self.momentum, at_least=0, below=1)
+        self.momentum = real_number("Signum: momentum", self.momentum, at_least=0, below=1)
 
     def begin_run(self, seed: int, name: str, rank: int) -> None:
         self.average, self._calls = None, 0

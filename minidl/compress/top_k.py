@@ -119,7 +119,8 @@ class Threshold(Sparse):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        real_number("Threshold: tau", self.tau, at_least=0, at_most=math.inf)
+        self.tau = real_number("Threshold: tau", self.tau, at_least=0, at_most=math.inf)
 
+    @np.errstate(over="ignore")  # tau may be beyond the largest number of the dtype
     def choose(self, flat: Array) -> Array:
         return larger_than(flat, self.tau)

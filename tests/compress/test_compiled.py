@@ -27,9 +27,9 @@ from tests.together import naming
 COMPRESSORS = {
     "TopK": lambda: TopK(0.013),
     "TopK of half": lambda: TopK(0.5),
-    "Threshold": lambda: Threshold(0.7),
+    "Threshold": lambda: Threshold(np.float64(0.1)),  # float32(0.1) is larger
     "RandomK": lambda: RandomK(0.1),
-    "DGC": lambda: DGC(0.07, momentum=0.7, warmup=()),
+    "DGC": lambda: DGC(0.07, momentum=np.float64(0.7), warmup=()),
     "Sign": Sign,
     "OneBit": OneBit,
     "QSGD": lambda: QSGD(7),
@@ -44,7 +44,7 @@ COMPRESSORS = {
     "ErrorFeedback(TopK)": lambda: ErrorFeedback(TopK(0.03)),
     "ErrorFeedback(Sign)": lambda: ErrorFeedback(Sign()),
 }
-ODD = [0.0, -0.0, 1.5, -1.5, 1e-40, -3e-39, 1e30]
+ODD = [0.0, -0.0, 0.1, 1.5, -1.5, 1e-40, -3e-39, 1e30]
 
 
 def numbers(shape, dtype, odd):

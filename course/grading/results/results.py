@@ -166,14 +166,15 @@ class Results:
         self._state.comment(list(comments_in(rows, graded, self._state.comments())))
 
     def _with_points_by_hand(self, grade: Grade) -> Grade:
-        given = self._state.given().get((grade.student, grade.assignment), {})
+        key = grade.student, grade.assignment
+        given = self._state.given(key).get(key, {})
         known = {*grade.checked, *(name for name, _, _ in grade.by_hand)}
         old = [name for name, (_, basis) in given.items() if name in known and basis not in ("", basis_of(grade, name))]
         remarks = [f"points by hand were given before it changed, look again: {', '.join(old)}"] if old else []
         grade = replace(grade, given={name: given[name][0] for name in given if name in known})
         if odd := beyond(grade):
             remarks.append(f"points by hand are less than 0, or more than there are: {', '.join(odd)}")
-        comments = self._state.comments().get((grade.student, grade.assignment), {})
+        comments = self._state.comments(key).get(key, {})
         return replace(grade, remarks=remarks, comments={name: comments[name] for name in comments if name in known})
 
 

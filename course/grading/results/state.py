@@ -78,10 +78,10 @@ class State:
         with self._connection:
             self._connection.execute("INSERT OR REPLACE INTO graded VALUES (?, ?, ?, ?, ?)", row)
 
-    def given(self) -> dict[Key, dict[str, tuple[float, str]]]:
-        """Points by hand, by key and exercise, each with its basis."""
+    def given(self, key: Key | None = None) -> dict[Key, dict[str, tuple[float, str]]]:
+        """Points by hand of one submission, or of all: by key and exercise, each with its basis."""
         found: dict[Key, dict[str, tuple[float, str]]] = {}
-        for student, assignment, exercise, points, basis in self._connection.execute("SELECT * FROM given"):
+        for student, assignment, exercise, points, basis in self._rows_of("given", key):
             found.setdefault((student, assignment), {})[exercise] = points, basis
         return found
 
@@ -96,10 +96,10 @@ class State:
                     row = (*key, exercise, points, basis)
                     self._connection.execute("INSERT INTO given VALUES (?, ?, ?, ?, ?)", row)
 
-    def comments(self) -> dict[Key, dict[str, str]]:
-        """The teacher's comments, by key and exercise."""
+    def comments(self, key: Key | None = None) -> dict[Key, dict[str, str]]:
+        """The teacher's comments on one submission, or on all: by key and exercise."""
         found: dict[Key, dict[str, str]] = {}
-        for student, assignment, exercise, text in self._connection.execute("SELECT * FROM comments"):
+        for student, assignment, exercise, text in self._rows_of("comments", key):
             found.setdefault((student, assignment), {})[exercise] = text
         return found
 
@@ -109,6 +109,10 @@ class State:
             rows = [(*key, exercise, text) for key, exercise, text in changes]
             self._connection.executemany("INSERT OR REPLACE INTO comments VALUES (?, ?, ?, ?)", rows)
             self._connection.execute("DELETE FROM comments WHERE text = ''")
+
+    def _rows_of(self, table: str, key: Key | None) -> Iterable[tuple[Any, ...]]:
+        where = "" if key is None else " WHERE student = ? AND assignment = ?"  # found by the primary key
+        return self._connection.execute(f"SELECT * FROM {table}{where}", key or ())
 
     def written(self) -> set[str]:
         """The hashes of all rows that the grader ever wrote into a table."""

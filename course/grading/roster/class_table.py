@@ -214,13 +214,15 @@ def shortened(name: str) -> str:
 def summary(lines: Sequence[ClassTableRow]) -> list[str]:
     """Sentences for the teacher: who is missing, uncertain, late, or waits for points."""
     sentences = []
+    namesakes = Counter(student.called for student in {line.student for line in lines if line.student})
     for assignment in sorted({line.assignment for line in lines}):
         those = [line for line in lines if line.assignment == assignment]
         count = Counter(line.status for line in those)
         counts = ", ".join(f"{number} {status}" for status, number in count.most_common())
         sentences.append(f"{assignment or 'no assignment'}: {counts}.")
         missing = [
-            f"{line.student.called}{f' ({line.remark})' if line.remark else ''}"
+            (line.student.told if namesakes[line.student.called] > 1 else line.student.called)
+            + (f" ({line.remark})" if line.remark else "")
             for line in those if line.status == MISSING and line.student
         ]  # fmt: skip
         if missing and len(missing) < len(those):
@@ -233,7 +235,9 @@ def summary(lines: Sequence[ClassTableRow]) -> list[str]:
     ]
     waiting = sum(bool(line.result and line.result.waiting) for line in lines)
     if waiting:
-        sentences.append(f"{waiting} have no final points yet: answers wait to be graded by hand.")
+        sentences.append(
+            f"No final points yet for {counted(waiting, 'submission')}: answers wait to be graded by hand."
+        )
     late = [line for line in lines if line.late_by]
     if late:
         sources = Counter(line.arrival.source for line in late if line.arrival)

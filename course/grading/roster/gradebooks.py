@@ -17,7 +17,7 @@ from course.grading.roster.class_table import ClassTableRow, rounded
 from course.grading.roster.headers import Kind, folded
 from course.grading.roster.roster import Roster
 from course.grading.tables.grade_tables import number
-from course.plural import counted, listed
+from course.plural import listed
 from course.whole_file import replace
 
 CANVAS_STUDENT = (
@@ -37,7 +37,7 @@ CHAPTERS_NUMBER = re.compile(
 
 def write_gradebooks(lines: Sequence[ClassTableRow], roster: Roster, folder: Path) -> tuple[list[Path], list[str]]:
     """Write what the roster's system imports; both systems for a plain roster. Returns the files, and notices."""
-    written, sentences = [], []
+    written, sentences, left = [], [], []
     for path in [*folder.glob("canvas_*.csv"), *folder.glob("moodle_*.csv")]:  # points may have become incomplete
         path.unlink()
     for assignment in sorted({line.assignment for line in lines if line.assignment}):
@@ -45,15 +45,14 @@ def write_gradebooks(lines: Sequence[ClassTableRow], roster: Roster, folder: Pat
         done = [line for line in those if line.final is not None]
         handed_in = sum(line.result is not None for line in those)
         if handed_in > len(done):
-            those_left = f"{handed_in - len(done)} of {counted(handed_in, 'submission')}"
-            sentences.append(f"{assignment}: the points of {those_left} are not complete or certain yet, and not in "
-                             "the gradebook's files.")  # fmt: skip
+            left.append(f"{assignment} ({handed_in - len(done)} of {handed_in})")
         if not done:
             continue
         tables = {}
         if roster.kind in ("canvas", "plain"):
             known, namesakes = told_apart(done, roster)
-            tables["canvas"] = canvas(assignment, known, roster)
+            if known:
+                tables["canvas"] = canvas(assignment, known, roster)
             sentences += [*namesakes, *canvas_column(assignment, done, roster)]
         if roster.kind in ("moodle", "plain"):
             tables["moodle"] = moodle(assignment, done, roster)
@@ -64,6 +63,9 @@ def write_gradebooks(lines: Sequence[ClassTableRow], roster: Roster, folder: Pat
             path = folder / f"{system}_{assignment}.csv"
             write_table(table, path)
             written.append(path)
+    if left:
+        sentences.append("Submissions whose points are not complete or certain yet are not in the gradebook's files: "
+                         f"{', '.join(left)}.")  # fmt: skip
     return written, sentences
 
 

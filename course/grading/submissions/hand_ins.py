@@ -50,7 +50,7 @@ def find(folder: Path, assignments: Sequence[str], unpacked: Path, chosen: str =
     read = [one for one in entries if (one.problem if one.path.is_dir() else one.is_notebook)]
     found = [submission(one, folder, assignments, chosen) for one in read]
     others = [one for one in entries if one not in read]
-    groups, beside = without_notebook(others, found, folder, assignments)
+    groups, beside = without_notebook(others, found, folder, assignments, chosen)
     for place, one in enumerate(found):
         if those := beside.get(one.path):
             found[place] = with_remark(one, f"handed in beside it, and not graded: {names_of(those)}")
@@ -68,11 +68,12 @@ def is_below(path: Path, places: Sequence[Path]) -> bool:
 
 
 def without_notebook(
-    others: Sequence[Entry], found: Sequence[Submission], folder: Path, assignments: Sequence[str]
+    others: Sequence[Entry], found: Sequence[Submission], folder: Path, assignments: Sequence[str], chosen: str
 ) -> tuple[dict[Path, list[Entry]], dict[Path, list[Entry]]]:
     """The files that belong to nobody's notebook, by the file or folder that is one student's hand-in.
 
-    Second, those that belong to a notebook and may hold answers, by the notebook's path.
+    Second, those that belong to a notebook and may hold answers, by the notebook's path. One that is named after an
+    assignment which no notebook in its folder answers belongs to none.
     """
     beside: dict[Path, list[Submission]] = defaultdict(list)
     for one in found:
@@ -98,6 +99,10 @@ def without_notebook(
     def notebooks_of(path: Path, home: Path) -> list[Submission]:
         """The notebooks with which a file was handed in."""
         names = {rest_of_name(one) for one in beside[home]}
+        named_after, is_guess = assignment_in(Path(path.name), assignments)
+        is_other = named_after not in ("", *(one.assignment for one in beside[home]))
+        if path.suffix.lower() in ANSWERS and is_other and not (is_guess or chosen):
+            return []
         if is_of_student(home) and len(names) == 1:  # a folder of one student's
             return beside[home]
         if path.parent == home and path.is_file() and names:

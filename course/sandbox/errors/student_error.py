@@ -14,7 +14,7 @@ from typing import Any
 from course.sandbox.errors.sources import Sources
 from course.sandbox.errors.wait_table import wait_table
 from course.sandbox.exchange.plain_data import type_name
-from course.sandbox.terms import MAY_WRITE
+from course.sandbox.terms import MAY_USE, MAY_WRITE
 
 NOT_DEFINED = "NotDefined"
 
@@ -84,6 +84,8 @@ def text_of(error: BaseException) -> str:
         if isinstance(error, SyntaxError) and isinstance(error.msg, str):  # its text also has the file and the line
             return error.msg[:4000]
         text = str.__str__(str(error)).partition("\n\nTraceback of rank")[0][:4000]
+        if isinstance(error, MemoryError) and not text:  # Python's own
+            return MAY_USE
         by_the_kernel = (errno.EACCES, errno.EPERM, errno.EXDEV, errno.EROFS)
         return f"{text}: {MAY_WRITE}" if isinstance(error, OSError) and error.errno in by_the_kernel else text
     except Exception:  # a student's own __str__

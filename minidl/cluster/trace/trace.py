@@ -233,6 +233,11 @@ def _by_operation(ledger: Mapping[str, Mapping[str, Traffic]]) -> dict[str, Traf
     return {operation: Traffic.total(some) for operation, some in parts.items()}
 
 
+def _check_titles(titles: Sequence[str], traces: Sequence[Trace]) -> None:
+    if len(titles) != len(traces):
+        raise ValueError(f"titles must have one for each of the {len(traces)} traces, got {len(titles)}")
+
+
 def play_traces(
     traces: Sequence[Trace],
     titles: Sequence[str] = (),
@@ -251,6 +256,7 @@ def play_traces(
     Together they show at most a million events, the first of each, and the page says so.
     """
     headings = titles or [""] * len(traces)
+    _check_titles(headings, traces)
     most = MOST_EVENTS // max(len(traces), 1)
     return Player([trace._run(each, start, end, most) for trace, each in zip(traces, headings, strict=True)], title)
 
@@ -277,8 +283,7 @@ def plot_traces(
     The other parameters are those of `Trace.plot`.
     """
     titles = [""] * len(traces) if titles is None else titles
-    if len(titles) != len(traces):
-        raise ValueError(f"titles must have one for each of the {len(traces)} traces, got {len(titles)}")
+    _check_titles(titles, traces)
     panels = [trace._panel(start, end, title, critical_path, by) for trace, title in zip(traces, titles, strict=True)]
     figure = timeline.compare(panels, start, end, row_height, own_axes)
     if path is not None:

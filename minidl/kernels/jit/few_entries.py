@@ -40,8 +40,7 @@ def candidates(flat: Array, k: int) -> Array:
 
 def larger_than(flat: Array, bound: float) -> Array:
     bits, mask = _bits(flat)
-    with np.errstate(over="ignore"):
-        return _at_least(bits, mask, int(flat.dtype.type(bound).view(bits.dtype) & mask) + 1)
+    return _at_least(bits, mask, int(flat.dtype.type(bound).view(bits.dtype) & mask) + 1)
 
 
 def _bits(flat: Array) -> tuple[Array, Any]:

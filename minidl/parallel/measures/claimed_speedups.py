@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from math import inf, sqrt
 from statistics import fmean, variance
@@ -31,15 +32,14 @@ def of_speedup(run: Trial, table: ResultTable) -> Iterator[str]:
 
 def _problem(run: Trial, column: str, speedup: float, table: ResultTable) -> str:
     """What is wrong with the speedup, if it is computed from this column; "" for nothing."""
-    configurations = (_measured(table.same(other), column) for other in table.configurations if _is_alike(run, other))
-    alike = [runs[0] for runs in configurations if runs]
+    alike = _alike(run, column, table)
     fewest = min(_nodes(other) for other in alike)
-    claimed = [speedup * seconds for seconds in (_seconds(run, column), _mean_seconds(table.same(run), column))]
+    claimed = [speedup * seconds for seconds in (_seconds(run, column), _times(run, column, table).mean)]
     candidates = [
         (other, seconds)
         for other in alike
         if _nodes(other) in (fewest, _nodes(run))
-        for seconds in _seconds_of_seed(table.same(other), run.seed, column)
+        for seconds in _times(other, column, table).of_seed(run.seed)
     ]
     base, seconds = min(candidates, key=lambda one: min(abs(one[1] / wanted - 1) for wanted in claimed))
     if min(abs(seconds / wanted - 1) for wanted in claimed) > NEAR:
@@ -52,28 +52,27 @@ def _problem(run: Trial, column: str, speedup: float, table: ResultTable) -> str
             f"its speedup compares the time to {run.value('target') or 'no target'} with that to "
             f"{base.value('target') or 'no target'}"
         )
-    mine, bases = table.same(run), table.same(base)
-    if run in bases:  # the baseline itself
+    if run.method == base.method and table.agree(run.key, base.key):  # the baseline itself
         return ""
-    if column != "seconds_to_target" and (worse := _worse(mine, bases)):
+    if column != "seconds_to_target" and (worse := _worse(run, base, table)):
         return f"its speedup is over a run of better quality: {worse}"
     if (other_hardware := _difference(run, base, HARDWARE)) and _nodes(run) != _nodes(base):
         return f"its speedup is one of more nodes and of other hardware: {other_hardware}"
-    has_quality = any(other.has_quality for other in (*mine, *bases))
+    has_quality = _is_known(run, table) or _is_known(base, table)
     sizes = _difference(run, base, ("batch_size",))
     if column != "seconds_to_target" and not has_quality and sizes:
         return f"its speedup is over a run with another minibatch size, and no quality is given: {sizes}"
     if column == "seconds" and not has_quality and (length := _difference(run, base, ("epochs", "samples"))):
         return f"its speedup is over a run of another length, and no quality is given: {length}"
-    if sizes and run.value("scaling") == "strong":
+    if sizes and run.value("scaling").lower().startswith("strong"):
         return f"its speedup is called strong scaling, but the minibatch grows: {sizes}"
-    usual = _mean_seconds(bases, column)
+    usual = _times(base, column, table).mean
     better = [
         took
         for other in alike
         if _nodes(other) <= _nodes(base) and not _competes(other, run, base, usual, column)
-        if not _worse(runs := table.same(other), bases) and _knows(runs, bases)
-        if (took := _mean_seconds(runs, column)) < (1 - NEAR) * usual
+        if (took := _times(other, column, table).mean) < (1 - NEAR) * usual
+        if not _worse(other, base, table) and (_is_known(other, table) or not _is_known(base, table))
     ]
     if better:
         return (
@@ -83,8 +82,14 @@ def _problem(run: Trial, column: str, speedup: float, table: ResultTable) -> str
     return ""
 
 
-def _is_alike(run: Trial, other: Trial) -> bool:
-    return all(run.value(column) == other.value(column) for column in TASK)
+def _alike(run: Trial, column: str, table: ResultTable) -> list[Trial]:
+    """A run with a time or rate of each configuration that was tried on the same task."""
+    task = tuple(run.value(each) for each in TASK)
+    if (place := ("alike", column, task)) not in table.remembered:
+        alike = (one for one in table.configurations if tuple(one.value(each) for each in TASK) == task)
+        first = (next((each for each in table.same(one) if _has_speed(each, column)), None) for one in alike)
+        table.remembered[place] = [one for one in first if one is not None]
+    return list(table.remembered[place])
 
 
 def _competes(other: Trial, run: Trial, base: Trial, seconds: float, column: str) -> bool:
@@ -124,29 +129,43 @@ def _seconds(run: Trial, column: str) -> float:
     return 1 / number if column == "samples_per_second" else number
 
 
-def _measured(runs: Sequence[Trial], column: str) -> list[Trial]:
-    return [run for run in runs if _has_speed(run, column)]
-
-
 def _has_speed(run: Trial, column: str) -> bool:
     """Whether the run has a time or rate there, which is above 0; a rate is infinite where no time has passed."""
     number = run.number(column)
     return number is not None and 0 < number < inf
 
 
-def _mean_seconds(runs: Sequence[Trial], column: str) -> float:
-    return fmean(_seconds(run, column) for run in _measured(runs, column))
+class _Times:
+    """The seconds of a configuration's runs."""
+
+    def __init__(self, runs: Sequence[Trial], column: str) -> None:
+        measured = [run for run in runs if _has_speed(run, column)]
+        self._of_seed: dict[str, list[float]] = defaultdict(list)
+        for run in measured:
+            self._of_seed[run.seed].append(_seconds(run, column))
+        self._all = [_seconds(run, column) for run in measured]
+        self.mean = fmean(self._all)
+
+    def of_seed(self, seed: str) -> list[float]:
+        """Possible baselines: runs with that seed, or all runs if there is none; and the mean of all runs."""
+        return [*self._of_seed.get(seed, self._all), self.mean]
 
 
-def _seconds_of_seed(bases: Sequence[Trial], seed: str, column: str) -> list[float]:
-    """Possible baselines, in seconds: runs with that seed, or all runs if there is none; and the mean of all runs."""
-    runs = _measured(bases, column)
-    own = [run for run in runs if run.seed == seed] or runs
-    return [*(_seconds(run, column) for run in own), _mean_seconds(bases, column)]
+def _times(run: Trial, column: str, table: ResultTable) -> _Times:
+    if (place := ("times", column, run.method, run.key)) not in table.remembered:
+        table.remembered[place] = _Times(table.same(run), column)
+    times: _Times = table.remembered[place]
+    return times
 
 
-def _worse(runs: Sequence[Trial], others: Sequence[Trial]) -> str:
-    """By what quality the runs are worse than the others; "" if they are not, or if no quality is known."""
+def _worse(run: Trial, base: Trial, table: ResultTable) -> str:
+    """By what quality the configuration is worse than the other; "" if it is not, or if no quality is known."""
+    if (place := ("worse", run.method, run.key, base.method, base.key)) not in table.remembered:
+        table.remembered[place] = _worse_quality(table.same(run), table.same(base))
+    return str(table.remembered[place])
+
+
+def _worse_quality(runs: Sequence[Trial], others: Sequence[Trial]) -> str:
     for column in QUALITY:
         mine, theirs = ([n for run in group if (n := run.number(column)) is not None] for group in (runs, others))
         if not mine or not theirs:
@@ -160,9 +179,11 @@ def _worse(runs: Sequence[Trial], others: Sequence[Trial]) -> str:
     return ""
 
 
-def _knows(runs: Sequence[Trial], others: Sequence[Trial]) -> bool:
-    """Whether the quality of the runs is known if that of the others is."""
-    return any(run.has_quality for run in runs) or not any(other.has_quality for other in others)
+def _is_known(run: Trial, table: ResultTable) -> bool:
+    """Whether a quality of the configuration is known."""
+    if (place := ("known", run.method, run.key)) not in table.remembered:
+        table.remembered[place] = any(other.has_quality for other in table.same(run))
+    return bool(table.remembered[place])
 
 
 def _text(seconds: float, column: str) -> str:

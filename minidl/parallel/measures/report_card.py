@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from math import isfinite
+from math import inf, isfinite
 from typing import Any
 
 from minidl.parallel.measures import selected_results
@@ -107,7 +108,7 @@ def problems(
         raise ValueError("a row has more values than the table has columns: does a number have a decimal comma?")
     if rows and not any(name in row for row in rows):
         raise ValueError(
-            f"no row has the column {name!r}: give name=, the column that says which method a row is about, "
+            f"no row has the column {name!r}: give name= (--name), the column that says which method a row is about, "
             f"one of {list(rows[0])}"
         )
     if rows and not any(column in row for row in rows for column in (*QUALITY, *SPEED)):
@@ -127,19 +128,23 @@ def problems(
 
 def _of_method(table: ResultTable, runs: Sequence[Trial], seeds: int) -> Iterator[str]:
     fast, good = [run for run in runs if run.has_speed], [run for run in runs if run.has_quality]
+    stated = {column for run in runs for column in run.row}
     for column in (*QUALITY, *SPEED, "nodes", "seeds", "samples", "last_accuracy"):
+        if column not in stated:
+            continue
         texts = (run.value(column) for run in runs if not run.is_ended and number_of(run.row.get(column)) is None)
         if wrong := next((text for text in texts if any(map(str.isdigit, text))), None):
             yield f"its {column}, {wrong}, is no number"
-        for value in dict.fromkeys(run.number(column) for run in runs):
-            if value is not None and not (isfinite(value) and (value <= 1 or column not in HIGHER_IS_BETTER)):
-                yield f"its {column} of {value:g} is impossible: expected " + (
-                    "a fraction from 0 to 1" if column in HIGHER_IS_BETTER else "a finite number"
-                )
+        least, most = (0.0, 1.0) if column in HIGHER_IS_BETTER else (-inf, inf)
+        numbers = (number for run in runs if (number := run.number(column)) is not None)
+        if (value := next((one for one in numbers if not (isfinite(one) and least <= one <= most)), None)) is not None:
+            expected = "a fraction from 0 to 1" if column in HIGHER_IS_BETTER else "a finite number"
+            yield f"its {column} of {value:g} is impossible: expected {expected}"
     if table.has_speed and table.has_quality:  # a table of one of them claims nothing about both
         for what, other, some, others in (("speed", "quality", fast, good), ("quality", "speed", good, fast)):
-            for key in sorted({run.key for run in some}):
-                if not any(table.agree(key, run.key) for run in others):
+            known = {run.key for run in others}
+            for key in sorted({run.key for run in some} - known):
+                if not any(table.agree(key, other) for other in known):
                     yield f"the {what} with {table.key_text(key)} comes without the {other} of that configuration"
         yield from _of_measured_numbers(table, fast, good)
     tested = [column for column in TEST_QUALITY if any(run.number(column) is not None for run in table.runs)]
@@ -151,12 +156,13 @@ def _of_method(table: ResultTable, runs: Sequence[Trial], seeds: int) -> Iterato
         return
     ended = [run for run in runs if run.is_ended]
     for group in (fast, good):
-        for key in sorted({run.key for run in group}):
-            counted = [run for run in group if table.agree(key, run.key)]
+        of_group, one_of = set(map(id, group)), {run.key: run for run in group}
+        for key in sorted(one_of):
+            counted = [run for run in table.same(one_of[key]) if id(run) in of_group]
             counted += [run for run in ended if table.agree_but_for_epochs(key, run.key)]
-            different = max(len({run.seed for run in counted}), *(int(run.number("seeds") or 0) for run in counted))
+            different = max(len({run.seed for run in counted}), *(run.number("seeds") or 0 for run in counted))
             if different < seeds:
-                which = f"{different} seed{'s' * (different > 1)}{table.where(runs[0].method, key)}"
+                which = f"{different:g} seed{'s' * (different > 1)}{table.where(runs[0].method, key)}"
                 yield f"{which} where {seeds} are needed to see the spread"
 
 
@@ -164,6 +170,9 @@ def _of_measured_numbers(table: ResultTable, fast: Sequence[Trial], good: Sequen
     """Numbers that differ from run to run, but not as measurements do."""
     for column in table.varying:
         there = {run.value(column) for run in good} - {""}
-        for value in sorted({run.value(column) for run in fast} - there - {""}):
-            if there and len({run.seed for run in fast if run.value(column) == value}) > 1:
+        seeds = defaultdict(set)
+        for run in fast if there else ():
+            seeds[run.value(column)].add(run.seed)
+        for value in sorted(seeds.keys() - there - {""}):
+            if len(seeds[value]) > 1:
                 yield f"the speed with {column}={value} comes without the quality of that configuration"

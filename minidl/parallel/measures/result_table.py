@@ -21,11 +21,13 @@ MEASURED = ("samples", "steps", "bytes", "bytes_per_node", "bytes_of_busiest_ran
             "last_accuracy", "date", "time", "timestamp", "host", "user", "run", "run_id", "id", "file",
             "folder", "note", "notes", "comment")  # fmt: skip
 
+BLANK = ("", "nan", "na", "n/a", "null", "-", "\N{EN DASH}", "\N{EM DASH}")
+
 Key = tuple[str, ...]
 
 
 def text_of(value: Any) -> str:
-    """Return the value as text, equal for equal values: "4" for 4, 4.0 and "4.0"; "" for None, nan and blank text.
+    """Return the value as text: "4" for 4, 4.0 and "4.0"; "" for None, nan, n/a, a dash and blanks.
 
     >>> text_of("64.0"), text_of(None), text_of(float("nan")), text_of(True), text_of(" ring ")
     ('64', '', '', 'True', 'ring')
@@ -33,7 +35,7 @@ def text_of(value: Any) -> str:
     number = number_of(value)
     if number is not None:
         return f"{number:.12g}"
-    return "" if value is None or str(value).strip().lower() in ("", "nan") else str(value).strip()
+    return "" if value is None or str(value).strip().lower() in BLANK else str(value).strip()
 
 
 def number_of(value: Any) -> float | None:
@@ -69,11 +71,11 @@ class Trial:
         """Whether the run ended early."""
         return self.value("ended") != ""
 
-    @property
+    @cached_property
     def has_speed(self) -> bool:
         return any(self.number(column) is not None for column in SPEED)
 
-    @property
+    @cached_property
     def has_quality(self) -> bool:
         return any(self.number(column) is not None for column in QUALITY)
 
@@ -86,6 +88,7 @@ class ResultTable:
         columns       columns of the configuration, both given and detected
         varying       columns of numbers that differ between the seeds of one configuration
         may_be_blank  detected columns of numbers, which may be measurements that only some rows have
+        remembered    results for configurations, which many rows ask for
     """
 
     def __init__(
@@ -93,6 +96,7 @@ class ResultTable:
     ) -> None:
         self._name = name
         self._same: dict[tuple[str, Key], list[Trial]] = {}
+        self.remembered: dict[Any, Any] = {}
         self.columns = list(configuration)
         self.varying: list[str] = []
         self.may_be_blank: set[str] = set()
@@ -143,8 +147,20 @@ class ResultTable:
         """All runs of the same method and configuration, one per seed."""
         place = run.method, run.key
         if place not in self._same:
-            self._same[place] = [other for other in self.methods[run.method] if self.agree(run.key, other.key)]
+            near = self._alike[run.method, self._never_blank(run.key)]
+            self._same[place] = [other for other in near if self.agree(run.key, other.key)]
         return self._same[place]
+
+    @cached_property
+    def _alike(self) -> dict[tuple[str, Key], list[Trial]]:
+        """The runs of each method by the columns that are never blank, so that `same` need not look at all."""
+        result: dict[tuple[str, Key], list[Trial]] = defaultdict(list)
+        for run in self.runs:
+            result[run.method, self._never_blank(run.key)].append(run)
+        return result
+
+    def _never_blank(self, key: Key) -> Key:
+        return tuple(value for column, value in zip(self.columns, key, strict=True) if column not in self.may_be_blank)
 
     @cached_property
     def configurations(self) -> list[Trial]:
@@ -159,11 +175,17 @@ class ResultTable:
 
     def where(self, method: str, key: Key) -> str:
         """The configuration as " with column=value, ...", in the columns in which the method's rows differ; or ""."""
-        keys = {run.key for run in self.methods[method]}
-        differ = [i for i in range(len(self.columns)) if len({one[i] for one in keys}) > 1]
+        differ = self._differ[method]
         return " with " * bool(differ) + ", ".join(
             f"{self.columns[i]}={key[i]}" if key[i] else f"no {self.columns[i]}" for i in differ
         )
+
+    @cached_property
+    def _differ(self) -> dict[str, list[int]]:
+        """The columns in which the rows of each method differ, by their places."""
+        keys = {method: {run.key for run in runs} for method, runs in self.methods.items()}
+        places = range(len(self.columns))
+        return {method: [i for i in places if len({one[i] for one in of}) > 1] for method, of in keys.items()}
 
     def _keyed(self, rows: Sequence[Mapping[str, Any]]) -> list[Trial]:
         return [

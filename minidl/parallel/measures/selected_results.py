@@ -14,6 +14,12 @@ NOT_MEASURED = re.compile(
     r"(?<!not )\b(extrapolat|estimate[ds]?\b|projected|predicted)|^(projection|prediction)", re.IGNORECASE
 )
 BEST = re.compile(r"\b(best|max(im\w+)?|min(im\w+)?|peak|highest|lowest|fastest|top(?!-\d))\b", re.IGNORECASE)
+BEST_RUN = re.compile(
+    r"(?<!not )(?<!not the )\b((best|luckiest|fastest|highest|lowest|max(imum)?|min(imum)?) "
+    r"(one |accuracy |time )?(out of|of|over) (the |its |all )?(\w+ )?(seeds|runs|trials)"
+    r"|(best|luckiest|fastest) (seed|run))\b(?! time)",
+    re.IGNORECASE,
+)
 SOME_SEEDS = re.compile(
     r"\b(\d+|one|two|three|four|five|six|seven|eight|nine|ten|some|most) (?:out )?of (?:the )?(\w+) (?:seeds|runs)\b",
     re.IGNORECASE,
@@ -51,8 +57,8 @@ def of_method(table: ResultTable, method: str) -> Iterator[str]:
         for column, text in remarks.items():
             if NOT_MEASURED.search(text):
                 yield f"a row was not measured: {column}={text}"
-        if BEST.search(remarks["statistic"]):
-            yield f"a row is not the mean of its runs: statistic={remarks['statistic']}"
+            if (BEST if column == "statistic" else BEST_RUN).search(text):
+                yield f"a row is not the mean of its runs: {column}={text}"
         yield from _of_row(table, run)
 
 
@@ -62,7 +68,8 @@ def _of_seeds(table: ResultTable, method: str) -> Iterator[str]:
     others = dict.fromkeys(run.seed for run in table.runs if run.method != method and run.seed)
     if mine < others.keys():
         ordered = sorted(others, key=lambda seed: number_of(seed) or 0.0)  # words stay in the table's order
-        if skipped := [seed for seed in ordered[: max(map(ordered.index, mine))] if seed not in mine]:
+        latest = max(place for place, seed in enumerate(ordered) if seed in mine)
+        if skipped := [seed for seed in ordered[:latest] if seed not in mine]:
             yield f"its runs with seed {', '.join(skipped)} were left out"
 
 

@@ -182,12 +182,18 @@ class Timeline:
                    cause=cause, ready=bar.start)
             for bar, cause in zip(self.bars, causes, strict=True)
         ]  # fmt: skip
+        needed = [(bar, self.bars[cause]) for bar, cause in zip(self.bars, causes, strict=True) if cause >= 0]
+        message = min((bar.start - other.end for bar, other in needed if bar.stage != other.stage), default=0.0)
         path: list[tuple[int, int, float, float]] = []
         last = max(range(len(self.bars)), key=lambda index: self.bars[index].end, default=-1)
         while last >= 0:  # backwards, from each action to the one that it had to wait for
             bar = self.bars[last]
             path.append((bar.stage, 0, bar.start, bar.end))
-            last = max(causes[last], previous[last], key=lambda index: self.bars[index].end if index >= 0 else -1.0)
+            arrivals = {}  # when the stage could begin, for all that it may have waited for
+            for index in (causes[last], previous[last]):
+                other = self.bars[index]
+                arrivals[index] = other.end + message * (other.stage != bar.stage) if index >= 0 else -1.0
+            last = max(arrivals, key=arrivals.__getitem__)
         return Run(
             events, self.schedule.stages, self.source, title, unit=self.unit, row="stage", path=path[::-1],
             summary=self.title,

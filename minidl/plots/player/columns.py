@@ -98,7 +98,12 @@ def pack(run: Run, kinds: Mapping[str, int], strings: dict[str, int]) -> tuple[d
     Raises
         ValueError  a time is infinite or no number, an event ends before it starts, or a rank does not exist
     """
-    _check(run)
+    for number, (rank, kind, start, last, *_) in enumerate(run.events):
+        if not (isfinite(last) and 0 <= start <= last and 0 <= rank < run.ranks):
+            raise ValueError(
+                f"the player needs events that start at 0 or later, end at a finite time, and are of a {run.row} below "
+                f"{run.ranks}, got {start} to {last} for event {number}, {kind!r} of {run.row} {rank}"
+            )
     end = max((event.end for event in run.events), default=0.0)
     tick = 2.0 ** max(frexp(end)[1] - PRECISION, -1000)
     columns, order = _sorted(run, tick, kinds, strings)
@@ -144,17 +149,6 @@ def _sorted(
     return {name: column[order] for name, column in numbers.items()}, order
 
 
-def _check(run: Run) -> None:
-    for number, event in enumerate(run.events):
-        if not (isfinite(event.end) and 0 <= event.start <= event.end):
-            raise ValueError(
-                f"the player needs events that start at 0 or later and end at a finite time, got {event.start} to "
-                f"{event.end} for event {number}, {event.kind!r} of {run.row} {event.rank}"
-            )
-        if not 0 <= event.rank < run.ranks:
-            raise ValueError(f"a run of {run.ranks} ranks has event {number} of {run.row} {event.rank}")
-
-
 def _relative(
     columns: Mapping[str, Integers], row: Integers, first: Integers, order: Integers, ranks: int
 ) -> dict[str, Integers]:
@@ -187,17 +181,13 @@ def varints(numbers: Integers) -> bytes:
     >>> varints(np.array([5, 300])).hex()
     '05ac02'
     """
-    left = numbers.astype(np.uint64)
-    size = np.ones(len(left), np.int64)
-    for more in range(1, 10):
-        size += left >> np.uint64(7 * more) > 0
-    starts = np.cumsum(size) - size
-    found = np.zeros(int(size.sum()), np.uint8)
-    for byte in range(int(size.max(initial=0))):
-        here = size > byte
-        digits = (left[here] >> np.uint64(7 * byte)).astype(np.uint8) & np.uint8(127)
-        found[starts[here] + byte] = digits | (np.uint8(128) * (size[here] > byte + 1)).astype(np.uint8)
-    return found.tobytes()
+    most = max(int(numbers.max(initial=0)).bit_length(), 1)
+    left = numbers[:, None] >> np.arange(0, most, 7)  # of each number, at each of its bytes
+    is_there = left > 0
+    is_there[:, 0] = True
+    digits = (left & 127).astype(np.uint8)
+    digits[:, :-1] |= is_there[:, 1:].astype(np.uint8) << 7
+    return digits[is_there].tobytes()
 
 
 def _zigzag(numbers: Integers) -> Integers:

@@ -6,6 +6,7 @@ import base64
 import json
 import os
 import zlib
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -111,14 +112,13 @@ class Player:
     def _in_words(self, run: Run) -> str:
         """What the picture shows, for readers who do not see it: the share of each kind in the time of each rank."""
         kinds = [kind for kind in self.kinds if kind != "fault"]
-        spent: dict[int, dict[str, float]] = {}
-        sent: dict[int, int] = {}
+        spent: defaultdict[tuple[int, str], float] = defaultdict(float)
+        sent: Counter[int] = Counter()
         for event in run.events:
             if event.lane == 0:
-                of_rank = spent.setdefault(event.rank, dict.fromkeys(self.kinds, 0.0))
-                of_rank[event.kind] += event.end - event.start
+                spent[event.rank, event.kind] += event.end - event.start
             if event.kind == "send":
-                sent[event.rank] = sent.get(event.rank, 0) + event.nbytes
+                sent[event.rank] += event.nbytes
         end = max((event.end for event in run.events), default=0.0)
         lasts = style.seconds_text(end) if run.unit == "s" else f"{end:g} {run.unit}"
         notes = f"{run.ranks:,} {run.row}{'s' * (run.ranks != 1)}, {len(run.events):,} events, {lasts}, {run.source}"
@@ -128,8 +128,9 @@ class Player:
         head = [run.row, *kinds, *(["sent"] if sent else [])]
         lines += ["<table><tr>", *(f"<th scope=col>{escape(cell)}</th>" for cell in head), "</tr>"]
         for rank in range(min(run.ranks, MOST_ROWS)):
-            shares = [spent.get(rank, {}).get(kind, 0.0) / end if end else 0.0 for kind in kinds]
-            cells = [f"{share:.1%}" for share in shares] + [style.bytes_text(sent.get(rank, 0))] * bool(sent)
+            seconds = [spent[rank, kind] for kind in kinds]
+            whole = (sum(seconds) if "wait" in kinds else end) or 1.0  # a rank may end before the run
+            cells = [f"{each / whole:.1%}" for each in seconds] + [style.bytes_text(sent[rank])] * bool(sent)
             lines += [f"<tr><th scope=row>{rank}</th>", *(f"<td>{cell}</td>" for cell in cells), "</tr>"]
         lines.append("</table>")
         if run.ranks > MOST_ROWS:

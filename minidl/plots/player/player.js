@@ -88,12 +88,12 @@ class Track { // the events of a row, and of all rows that are alike
     for (let i = block * BLOCK; i < last; i++) into[this.kind[i]] += this.end[i] - this.start[i];
     if (last > 0 && this.end[last - 1] > time) into[this.kind[last - 1]] -= this.end[last - 1] - time;
   }
-  *sharesIn(from, to, columns) { // for each column of an interval, the seconds of each kind in it; one array, used again
-    const { start, end, kind, sums, count } = this, now = new Float64Array(K), spent = new Float64Array(K), done = new Float64Array(K);
+  sharesIn(from, to, columns, spent) { // into `spent`: for each column of an interval, the seconds of each kind in it
+    const { start, end, kind, sums, count } = this, now = new Float64Array(K), done = new Float64Array(K);
     let i = Math.floor(this.before(from) / BLOCK) * BLOCK; // the events before are in `done`
     for (let k = 0; k < K; k++) done[k] = sums[(i / BLOCK) * K + k];
     this.secondsBefore(from, now);
-    for (let column = 1; column <= columns; column++) {
+    for (let column = 1, at = 0; column <= columns; column++, at += K) {
       const time = from + (column / columns) * (to - from);
       let block = Math.ceil(i / BLOCK);
       if (block * BLOCK < count && end[block * BLOCK] <= time) { // whole blocks at once
@@ -103,14 +103,13 @@ class Track { // the events of a row, and of all rows that are alike
       }
       for (; i < count && end[i] <= time; i++) done[kind[i]] += end[i] - start[i];
       for (let k = 0; k < K; k++) {
-        spent[k] = done[k] - now[k];
+        spent[at + k] = done[k] - now[k];
         now[k] = done[k];
       }
       if (i < count && start[i] < time) { // the one under way
-        spent[kind[i]] += time - start[i];
+        spent[at + kind[i]] += time - start[i];
         now[kind[i]] += time - start[i];
       }
-      yield spent;
     }
   }
   before(time) { return lowerBound(this.start, time, this.count); } // number of events that start before that time
@@ -368,33 +367,35 @@ function write(pen, texts, left, width, middle, tall, colour) {
 }
 
 // Many events: for each column of pixels the shares of the kinds, stacked, so that areas are right. All such rows are written
-// into one picture.
+// into one picture, whose memory is used again: a new one for each frame would keep the garbage collector busy.
+let picture = null, shares = new Float64Array(0);
 function drawShares(pen, dense) {
   const ratio = view.ratio, left = Math.round(view.gutter * ratio), width = Math.round(view.width * ratio) - left;
   const low = Math.max(Math.round((dense[0].y - view.scroll) * ratio), 0);
   const high = Math.min(Math.round((dense.at(-1).y + dense.at(-1).height - view.scroll) * ratio), Math.round(view.height * ratio));
   if (high <= low || width < 1) return;
-  const image = pen.createImageData(width, high - low), pixels = new Uint32Array(image.data.buffer);
-  const shades = view.hits ? fill.map((colour) => pixel(mixed(colour, colours.page, 0.22))) : packed;
+  const rows = high - low, all = (view.to - view.from) / width;
+  if (picture?.width !== width || picture.height !== rows) picture = pen.createImageData(width, rows);
+  if (shares.length !== width * K) shares = new Float64Array(width * K);
+  const pixels = new Uint32Array(picture.data.buffer), shades = view.hits ? fill.map((colour) => pixel(mixed(colour, colours.page, 0.22))) : packed;
   pixels.fill(pixel(colours.page));
   for (const each of dense) {
     const room = each.height > 12 ? 2 : 0.5;
     const top = Math.round((each.y + room - view.scroll) * ratio) - low, tall = Math.max(Math.round((each.height - 2 * room) * ratio), 1);
-    const all = (view.to - view.from) / width;
-    let column = 0;
-    for (const spent of each.row.track.sharesIn(view.from, view.to, width)) {
-      let done = 0, y = tall;
-      for (let k = 0; k < K; k++) { // the first kind at the bottom
-        if (spent[k] <= 0) continue;
-        done += spent[k];
-        const roof = Math.max(Math.round(tall * (1 - done / all)), 0);
-        for (; y > roof; y--) if (top + y > 0 && top + y <= high - low) pixels[(top + y - 1) * width + column] = shades[k];
+    const floor = Math.min(tall, rows - top), least = Math.max(-top, 0);
+    each.row.track.sharesIn(view.from, view.to, width, shares);
+    for (let column = 0, at = 0; column < width; column++) {
+      let done = 0, y = floor;
+      for (let k = 0; k < K; k++, at++) { // the first kind at the bottom
+        if (shares[at] <= 0) continue;
+        done += shares[at];
+        const roof = Math.max(Math.round(tall * (1 - done / all)), least), shade = shades[k];
+        for (; y > roof; y--) pixels[(top + y - 1) * width + column] = shade;
       }
-      column++;
     }
     statistics.pixels += width * tall;
   }
-  pen.putImageData(image, left, low);
+  pen.putImageData(picture, left, low);
 }
 function mixed(colour, other, share) {
   const a = channels(colour), b = channels(other);
@@ -637,12 +638,12 @@ function drawOverview() {
   const canvas = $("overview"), pen = canvas.getContext("2d"), { width, height } = canvas;
   if (!width) return;
   const image = pen.createImageData(width, height), pixels = new Uint32Array(image.data.buffer);
-  const spent = new Float64Array(width * K);
+  const spent = new Float64Array(width * K), one = new Float64Array(width * K);
   let tracks = 0;
   for (const run of meta.runs) for (const [track, weight] of run.weights) {
     tracks += weight;
-    let at = 0;
-    for (const one of track.sharesIn(view.start, view.end, width)) for (let k = 0; k < K; k++) spent[at++] += weight * one[k];
+    track.sharesIn(view.start, view.end, width, one);
+    for (let at = 0; at < one.length; at++) spent[at] += weight * one[at];
   }
   const all = (tracks * (view.end - view.start)) / width || 1;
   for (let column = 0; column < width; column++) {
@@ -678,7 +679,7 @@ const unit = () => meta.runs[0].unit;
 function timeText(time, step) { // in the unit in which the number is short; with the digits that a step needs
   if (unit() !== "s") return `${+time.toPrecision(7)}`;
   const size = step === undefined ? Math.abs(time) : Math.max(Math.abs(view.to), step);
-  const [factor, name] = size >= 1 || size === 0 ? [1, "s"] : size >= 1e-3 ? [1e3, "ms"] : size >= 1e-6 ? [1e6, "µs"] : [1e9, "ns"];
+  const [factor, name] = size > 0.9999995 || size === 0 ? [1, "s"] : size > 0.9999995e-3 ? [1e3, "ms"] : size > 0.9999995e-6 ? [1e6, "µs"] : [1e9, "ns"];
   if (step === undefined) return `${+(time * factor).toPrecision(6)} ${name}`;
   return `${(time * factor).toFixed(Math.max(0, Math.min(12, -Math.floor(Math.log10(step * factor) + 1e-9))))} ${name}`;
 }
@@ -686,6 +687,10 @@ function bytesText(bytes) { // in powers of 1000, as minidl.plots.style.bytes_te
   for (const [power, name] of [[1e12, "TB"], [1e9, "GB"], [1e6, "MB"], [1e3, "KB"]]) if (bytes >= 0.9995 * power) return `${+(bytes / power).toPrecision(3)} ${name}`;
   return `${bytes} B`;
 }
+const labelOf = (track, i) => { // a label may be as long as a book
+  const text = meta.strings[track.label[i]];
+  return text.length > 300 ? `${text.slice(0, 300)}…` : text;
+};
 const peerText = (row, i) => { const peer = peerOf(row, i); return peer === -1 ? "the host" : peer < 0 ? "all" : `${row.run.row} ${peer}`; };
 
 function barTexts(row, i) { // what may stand in a bar, the longest first
@@ -701,7 +706,7 @@ function messageTexts(kind, peer, bytes) {
 
 function words(row, i) { // of an event, line by line
   const { track, run } = row, kind = meta.kinds[track.kind[i]].name, place = placeOf(row), cause = causeOf(row, i);
-  const label = meta.strings[track.label[i]], operation = meta.strings[track.operation[i]], axis = meta.strings[track.axis[i]];
+  const label = labelOf(track, i), operation = meta.strings[track.operation[i]], axis = meta.strings[track.axis[i]];
   const isOne = !place || place.others.length === 1;
   const who = (isOne ? named(run.row, [row.rank]) : `${named(run.row, place.others)}, such as ${run.row} ${row.rank}`) + (row.lane ? `, concurrent (${row.lane})` : "");
   const what = { send: `sends ${bytesText(bytesOf(row, i))} to ${peerText(row, i)}`, receive: `receives ${bytesText(track.bytes[i])} from ${peerText(row, i)}`,
@@ -721,14 +726,14 @@ function causeText(kind, row, i, cause) {
   }
   if (kind === "receive") return `sent by ${of} in ${meta.strings[other.operation[cause.i]] || "send"}, call ${other.call[cause.i]}; both ready at ${timeText(row.track.ready[i])}`;
   if (kind === "send") return `received by ${of} at ${timeText(other.end[cause.i])}`;
-  const name = meta.strings[other.label[cause.i]] || meta.kinds[other.kind[cause.i]].name;
+  const name = labelOf(other, cause.i) || meta.kinds[other.kind[cause.i]].name;
   const waited = row.track.start[i] - (i ? row.track.end[i - 1] : 0);
   return `needs ${name} of ${of}, done at ${timeText(other.end[cause.i])}${waited > 0 ? `; idle before for ${timeText(waited)}` : ""}`;
 }
 function doneBefore({ row, i }) { // the last activity of a row that took time before the event
   for (let j = i - 1, tries = 0; j >= 0 && tries < 5; j--, tries++) {
     const { track } = row, name = meta.kinds[track.kind[j]].name;
-    if (track.end[j] > track.start[j] && name !== "fault") return `, after ${meta.strings[track.label[j]] || name}`;
+    if (track.end[j] > track.start[j] && name !== "fault") return `, after ${labelOf(track, j) || name}`;
   }
   return "";
 }
@@ -740,7 +745,7 @@ function writeLegend() {
     if (row.lane) continue;
     row.track.secondsBefore(Infinity, now);
     now.forEach((seconds, k) => (spent[k] += seconds));
-    whole += view.end - view.start;
+    whole += WAIT === undefined ? run.end : now.reduce((sum, seconds) => sum + seconds); // as Trace.shares: ranks may end early
   }
   const where = { send: ", above", receive: ", below", wait: ", thin" };
   $("legend").replaceChildren(...meta.kinds.map((kind, k) => [kind, k]).filter(([kind, k]) => spent[k] || (kind.name === "fault" && meta.runs.some((run) => run.tracks.some((track) => track.kind.includes(k))))).map(([kind, k]) => {
@@ -761,7 +766,7 @@ function writeFacts() {
   const rows = meta.runs.reduce((sum, run) => sum + run.ranks, 0), notes = meta.runs.map((run) => run.note).filter(Boolean);
   const sources = [...new Set(meta.runs.map((run) => run.source))].join(" and ");
   const runs = meta.runs.length > 1 ? [`${meta.runs.length} runs`] : [];
-  const facts = [...runs, `${rows.toLocaleString("en")} ${meta.runs[0].row}${rows === 1 ? "" : "s"}`, `${events.toLocaleString("en")} events`, timeText(view.end - view.start) + (unit() === "s" ? "" : ` ${unit()}`), sources, ...notes];
+  const facts = [...runs, `${rows.toLocaleString("en")} ${meta.runs[0].row}${rows === 1 ? "" : "s"}`, `${events.toLocaleString("en")} events`, timeText(Math.max(...meta.runs.map((run) => run.end))) + (unit() === "s" ? "" : ` ${unit()}`), sources, ...notes];
   $("facts").textContent = facts.join(" · ");
   $("canvas").setAttribute("aria-label", `Timeline: ${facts.join(", ")}. Arrow keys go from event to event; the words below name it.`);
 }
@@ -807,7 +812,7 @@ function play(on) {
   const span = view.to - view.from;
   const tick = (now) => {
     if (!view.playing) return;
-    view.time += ((now - last) / 1000 / Number($("speed").value)) * span;
+    view.time += (Math.max(now - last, 0) / 1000 / Number($("speed").value)) * span;
     last = now;
     if (view.time >= view.end) { view.time = view.end; play(false); }
     else if (view.time > view.to) show(view.to, view.to + span);

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -55,6 +56,7 @@ def trace() -> Any:
             comm.mark("forward" if step else "warm <up> & </script>")
             comm.compute(seconds=3e-3 * (1 + (comm.rank == 2)))
             comm.all_reduce(cluster.Phantom(1_300_000), algorithm="ring")
+        comm.compute(seconds=2e-3 * comm.rank)  # not all end at the same time
 
     return cluster.launch(program, nodes=5, on="simulation", network="10gbe").trace
 
@@ -110,6 +112,9 @@ def test_the_pointer_reads_each_event_with_its_bytes_times_and_cause(opened: web
         else:
             assert f"receives {bytes_text(event.nbytes)} from rank {event.peer}" in tip
             assert f"in all_reduce, call {event.call}" in tip
+    legend, shares = text(opened, "legend"), trace.shares()
+    for kind, share in (("compute", shares.compute), ("wait", shares.waiting)):
+        assert re.search(rf" {kind}[^\d]*{100 * share:.1f} %", legend), legend
 
 
 def test_the_keys_play_step_zoom_search_and_end(opened: webdriver.Chrome, trace: Any) -> None:
@@ -203,6 +208,10 @@ def test_ranks_that_do_the_same_are_one_row_until_they_are_asked_for(driver: web
     assert driver.execute_script("return player.view.shown.map(each => each.name)") == ["ranks 0 to 29"]
     last = driver.execute_script("const { row } = player.view.shown[0]; return player.words(row, row.track.count - 2)")
     assert last.startswith("ranks 0 to 29, such as rank 0: receives 4 KB from rank 29")
+    first = driver.execute_script(
+        "const { row } = player.view.shown[0]; return player.words(row, row.track.end.findIndex(time => time > 0))"
+    )
+    assert first.endswith("\n1 ms, from 0 s to 1 ms")
     press(driver, "g")
     assert driver.execute_script("return player.view.shown.map(each => each.name)") == [f"rank {n}" for n in range(30)]
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 from course.commands import leaderboard
 from course.probes import capstone
@@ -59,7 +60,26 @@ def test_an_entry_whose_recipe_cannot_be_run_has_no_rank(tmp_path: Path, capsys:
     assert "x: a recipe cannot be run: strategy: name must be" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("text", ["{", "[3]", '[{"name": "x"}]', '[{"name":"x","seeds":[1,2],"recipes":{}}]'])
+def test_a_name_makes_no_row_of_its_own_and_one_entry_on_other_clusters_does_not_take_the_picture(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = {"Ada": [41, 17], "\x1b[2JEve\n 1 0.001 Eve": [-9, 3], "Alan": [41, 17]}
+    recipes = {kind: {} for kind in capstone.KINDS}
+    entries = [{"name": name, "seeds": seeds, "recipes": recipes} for name, seeds in names.items()]
+    (path := tmp_path / "board.json").write_text(json.dumps(entries))
+    monkeypatch.setattr(capstone, "run", lambda cluster, recipe: capstone.Race(3.7, 0.25, ((3.7, 0.98, 0.1),)))
+    shown: list[str] = []
+    monkeypatch.setattr(leaderboard, "drawn", lambda best, title: shown.extend(best) or Figure())
+    assert leaderboard.run([str(path), "--to", str(tmp_path / "class.json")]) == 0
+    said = capsys.readouterr().out
+    assert [line[:4].strip() for line in said.splitlines()[2:] if line[:4].strip()] == ["1", "1", "2"]
+    assert "\x1b" not in said
+    assert shown == ["Ada", "Alan"]
+
+
+@pytest.mark.parametrize(
+    "text", ["{", "[" * 99_999, "[3]", '[{"name": "x"}]', '[{"name":"x","seeds":[1,2],"recipes":{}}]']
+)
 def test_what_is_no_leaderboard_is_refused(text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (path := tmp_path / "board.json").write_text(text)
     assert leaderboard.run([str(path)]) == 2

@@ -84,16 +84,24 @@ def test_who_is_not_on_the_roster_or_fits_two_is_listed_and_gets_into_no_gradebo
     both = "the name 'Ann Lee' is that of Ann Lee (login al) and Ann Lee (login al2)"
     assert next(line.remark for line in lines if line.status == "several fit") == both
     assert f"  Ann Lee: several fit ({both})." in summary(lines)
+    assert "  not handed in: Ann Lee (login al); Ann Lee (login al2)." in summary(lines)
     written, _ = write_gradebooks(lines, roster, folder)
     assert [row[0] for row in read(written[0])] == ["Student", "    Points Possible", "Bo Li"]
+
+
+def test_an_assignment_that_only_namesakes_handed_in_has_a_file_for_moodle_and_none_for_canvas(classroom):
+    lines, roster, folder = classroom("name,login\nAnn Lee,al1\nAnn Lee,al22\n", "al22/x.ipynb")
+    written, sentences = write_gradebooks(lines, roster, folder)
+    assert [path.name for path in written] == [f"moodle_{CHAPTER}.csv"]
+    assert sentences[0].startswith("Not in Canvas' file, since others have the same name: Ann Lee (login al22).")
 
 
 def test_of_two_submissions_of_a_student_neither_is_chosen(classroom):
     lines, roster, folder = classroom(CANVAS, "jdoe/a.ipynb", "s100/a.ipynb")
     assert [line.status for line in lines] == ["handed in more than once"] * 2 + ["not handed in"]
     assert write_gradebooks(lines, roster, folder) == (
-        [], [f"{CHAPTER}: the points of 2 of 2 submissions are not complete or certain yet, and not in the gradebook's "
-             "files."],
+        [], ["Submissions whose points are not complete or certain yet are not in the gradebook's files: "
+             f"{CHAPTER} (2 of 2)."],
     )  # fmt: skip
 
 
@@ -260,8 +268,8 @@ def test_points_that_wait_for_the_teacher_are_in_no_gradebook(classroom):
     assert lines[0].row["waiting_by_hand"] == "2"
     written, sentences = write_gradebooks(lines, roster, folder)
     assert written == []
-    assert sentences[0].startswith(f"{CHAPTER}: the points of 1 of 1 submission are not complete")
-    assert summary(lines)[2] == "1 have no final points yet: answers wait to be graded by hand."
+    assert sentences[-1].endswith(f"not complete or certain yet are not in the gradebook's files: {CHAPTER} (1 of 1).")
+    assert summary(lines)[2] == "No final points yet for 1 submission: answers wait to be graded by hand."
 
 
 NAMES = (

@@ -18,10 +18,11 @@ import psutil
 import pytest
 
 from course.commands import grade
-from course.grading.grade import BY_HAND, answers_by_hand
+from course.grading.grade import BY_HAND, Grade, answers_by_hand
 from course.grading.submissions.fingerprint import of_course
 from course.grading.tables import grade_tables
-from course.judging.judged_notebook import remarks_on_answers
+from course.judging import Outcome, PartResult, Status
+from course.judging.judged_notebook import Judgement, remarks_on_answers
 from course.notebooks.roles import with_roles
 from tests.course.grading.submitted_class import (
     FIRST,
@@ -141,6 +142,15 @@ def test_bounds_that_are_not_positive_are_refused(capsys, option):
         grade.run(["nowhere", *option])
     assert ended.value.code == 2
     assert f"{option[1]} is not more than 0" in capsys.readouterr().err
+
+
+def test_each_assignment_has_one_line_of_the_printed_table_on_a_terminal_of_80_columns(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    outcome = Outcome("add", 18.0, (PartResult("adds", 18.0, Status.CORRECT),))
+    grade.report([Grade(f"ada{number}", name, Judgement({"check_add": [outcome]}), ())
+                  for number in range(11) for name in SOLUTIONS], tmp_path, 1234.0)  # fmt: skip
+    table = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert all([name, "11", "18.0/18", "11", "0", "0"] in table for name in SOLUTIONS)
 
 
 def test_names_are_anything_and_two_files_of_a_student_are_two_rows(tmp_path):

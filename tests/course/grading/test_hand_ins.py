@@ -167,6 +167,17 @@ def test_what_may_hold_answers_beside_a_notebook_is_named_in_its_remark_and_data
     assert there["text_2026_11_29_gil"].problem
 
 
+@pytest.mark.parametrize("name", [f"ada/{SECOND}.docx", f"ada_100_200_{SECOND}.pdf"])
+def test_a_document_named_after_an_assignment_without_a_notebook_is_a_row_for_it(folder, name):
+    write(folder, {name.replace(SECOND, FIRST).rpartition(".")[0] + ".ipynb": NOTEBOOK, name: b"PK"})
+    notebook, document = sorted(find(folder, list(SOLUTIONS), folder.parent / "unpacked"), key=lambda one: one.problem)
+    assert (notebook.assignment, notebook.remark, document.assignment) == (FIRST, "", SECOND)
+    assert notebook.student == document.student
+    assert document.problem == f"there is no notebook (*.ipynb) in what was handed in: {Path(name).name}"
+    (chosen,) = find(folder, list(SOLUTIONS), folder.parent / "unpacked", FIRST)
+    assert "handed in beside it" in chosen.remark
+
+
 def test_canvas_files_of_one_student_are_one_hand_in(folder):
     """Names as lib/content_zipper.rb of Canvas (October 2025) writes them."""
     write(folder, {

@@ -254,6 +254,20 @@ def test_points_of_short_answers_are_read_from_a_table_without_its_state(tmp_pat
     assert (tmp_path / "grades.csv").exists()
 
 
+def test_of_points_by_hand_only_those_of_the_graded_submission_are_read_however_large_the_class(tmp_path, monkeypatch):
+    read, rows_read = state.State._rows_of, []
+    monkeypatch.setattr(state.State, "_rows_of", lambda *which: rows_read.extend(found := [*read(*which)]) or found)
+    students = [f"ada{number}" for number in range(12)]
+    graded(tmp_path, *students)
+    edited(tmp_path / "exercises.csv", {(student, "why"): "1.5" for student in students}, "as it is")
+    with Results(tmp_path) as folder:
+        folder.begin(wanted(*students))
+        rows_read.clear()
+        add(folder, grade_of("ada7"))
+        assert folder.grades["ada7", ASSIGNMENT].given == {"why": 1.5}
+    assert [row[0] for row in rows_read] == ["ada7"]
+
+
 def test_points_by_hand_that_are_no_number_are_named_and_not_lost(tmp_path):
     graded(tmp_path, "ada", "bob", "cyd")
     odd = {"ada": "1 1/2", "bob": "01.05.2026"}

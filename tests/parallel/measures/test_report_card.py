@@ -1,6 +1,7 @@
 """The report card lets sound tables pass and names what is wrong with the others."""
 
 import math
+import sys
 from typing import Any
 
 import pytest
@@ -293,6 +294,7 @@ def test_a_training_loss_beside_test_accuracies_is_no_quality():
 @pytest.mark.parametrize(
     ("column", "value", "expected"),
     [("accuracy", math.inf, "a fraction from 0 to 1"), ("accuracy", 97.2, "a fraction from 0 to 1"),
+     ("accuracy", -0.1, "a fraction from 0 to 1"),
      ("test_loss", math.inf, "a finite number"), ("seconds", -math.inf, "a finite number")],
 )  # fmt: skip
 def test_a_number_that_no_run_has_is_named(column: str, value: float, expected: str) -> None:
@@ -306,3 +308,28 @@ def test_seeds_that_a_count_in_words_leaves_out_are_named(words: str) -> None:
     for row in ({"seeds": words}, {"seeds": 5, "accuracy_std": 0.01, "note": f"{words} seeds"}):
         found = problems([{"strategy": "ring", "accuracy": 0.95, "seconds": 2.5, **row}])
         assert any("were left out" in one for one in found) == (words[0] in "t3")
+
+
+def test_the_work_of_a_report_card_grows_as_the_number_of_seeds() -> None:
+    def counted(seeds: int) -> int:
+        """Calls per row of a table of so many seeds, with a speedup, a setting and a measurement in each row."""
+        rows = [{"strategy": method, "nodes": nodes, "seed": seed, "lr": lr, "accuracy": 0.9 + 1e-4 * (seed % 7),
+                 "seconds": took, "speedup": 61.3 / took, "memory": 3.7 * seed}
+                for method, nodes, took in (("serial", 1, 61.3), ("ring", 3, 23.9))
+                for seed in range(seeds) for lr in (0.1, 0.3)]  # fmt: skip
+        calls = 0
+
+        def call(*_: object) -> None:
+            nonlocal calls
+            calls += 1
+
+        before = sys.getprofile()
+        sys.setprofile(call)
+        try:
+            assert problems(rows) == ["the column 'memory' has no unit: name it as seconds, bytes or "
+                                      "samples_per_second are named"]  # fmt: skip
+        finally:
+            sys.setprofile(before)
+        return calls // len(rows)
+
+    assert counted(99) < 1.2 * counted(11)

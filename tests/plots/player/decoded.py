@@ -7,29 +7,10 @@ import json
 import re
 import zlib
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from itertools import accumulate
+from typing import Any
 
-from minidl.plots.player.columns import COLUMNS, HOST, NOBODY
-
-SIGNED = ("gap", "cause", "ready")
-
-
-class Read(NamedTuple):
-    """An event as the page has it; `cause` is (rank, lane, number in its row), or None."""
-
-    rank: int
-    lane: int
-    kind: str
-    start: float
-    end: float
-    nbytes: int
-    peer: int
-    label: str
-    operation: str
-    call: int
-    axis: str
-    ready: float
-    cause: tuple[int, int, int] | None
+from minidl.plots.player.columns import COLUMNS, HOST, NOBODY, Played
 
 
 def script(page: str, kind: str) -> str:
@@ -52,41 +33,38 @@ def numbers(data: bytes) -> Iterator[int]:
             value = shift = 0
 
 
-def runs_of(page: str) -> list[tuple[list[Read], list[tuple[int, int, float, float]]]]:
+def runs_of(page: str) -> list[tuple[list[Played], list[tuple[int, int, float, float]]]]:
     """For each run: its events, row by row, and the critical path as (rank, lane, start, end)."""
-    meta = meta_of(page)
+    meta, found = meta_of(page), []
     stream = numbers(zlib.decompress(base64.b64decode(script(page, "events"))))
-    found = []
     for run in meta["runs"]:
-        tracks = [{name: [next(stream) for _ in range(count)] for name in COLUMNS} for count in run["tracks"]]
-        path = [accumulated([signed(next(stream)) for _ in range(run["path"])]) for _ in range(3 if run["path"] else 0)]
-        places = [(run["rows"][row][:2], start, end) for row, start, end in zip(*path, strict=True)] if path else []
-        events = [event for row in range(len(run["rows"])) for event in row_of(meta, run, tracks, row)]
-        found.append((events, [(*place, start * run["tick"], end * run["tick"]) for place, start, end in places]))
+        tracks = [[[next(stream) for _ in range(count)] for _ in COLUMNS] for count in run["tracks"]]
+        path = [accumulate(signed(next(stream)) for _ in range(run["path"])) for _ in range(3)]
+        places = [
+            (*run["rows"][row][:2], start * run["tick"], end * run["tick"])
+            for row, start, end in zip(*map(list, path), strict=True)
+        ]
+        found.append((list(events_of(meta, run, tracks)), places))
     assert next(stream, None) is None
     return found
 
 
-def row_of(meta: dict[str, Any], run: dict[str, Any], tracks: list[dict[str, list[int]]], row: int) -> Iterator[Read]:
-    rank, lane, track, _ = run["rows"][row]
-    before, tick = 0, run["tick"]
-    for i, values in enumerate(zip(*tracks[track].values(), strict=True)):
-        one = dict(zip(COLUMNS, values, strict=True)) | {n: signed(tracks[track][n][i]) for n in SIGNED}
-        start = before + one["gap"]
-        before = start + one["duration"]
-        peer = {0: NOBODY, 1: HOST}.get(one["peer"], (rank + one["peer"] - 2) % run["ranks"])
-        label, operation, axis = (meta["strings"][one[name]] for name in ("label", "operation", "axis"))
-        other = run["rows"][(row + one["cause row"] - 1) % len(run["rows"])]
-        cause = (other[0], other[1], i + one["cause"]) if one["cause row"] else None
-        yield Read(
-            rank, lane, meta["kinds"][one["kind"]]["name"], start * tick, before * tick, one["bytes"], peer,
-            label, operation, one["call"], axis, (start + one["ready"]) * tick, cause,
-        )  # fmt: skip
+def events_of(meta: dict[str, Any], run: dict[str, Any], tracks: list[list[list[int]]]) -> Iterator[Played]:
+    strings, tick, rows = meta["strings"], run["tick"], run["rows"]
+    first = list(accumulate((run["tracks"][track] for _, _, track, _ in rows), initial=0))  # event of each row
+    for number, (rank, lane, track, _) in enumerate(rows):
+        before = 0
+        for i, values in enumerate(zip(*tracks[track], strict=True)):
+            gap, duration, kind, label, operation, axis, call, nbytes, peer, row, cause, ready = values
+            start = before + signed(gap)
+            before = start + duration
+            whom = {0: NOBODY, 1: HOST}.get(peer, (rank + peer - 2) % run["ranks"])
+            other = first[(number + row - 1) % len(rows)] + i + signed(cause) if row else -1
+            yield Played(
+                rank, meta["kinds"][kind]["name"], start * tick, before * tick, nbytes, whom, strings[label],
+                strings[operation], call, lane, strings[axis], other, (start + signed(ready)) * tick,
+            )  # fmt: skip
 
 
 def signed(number: int) -> int:
     return number >> 1 ^ -(number & 1)
-
-
-def accumulated(differences: list[int]) -> list[int]:
-    return [sum(differences[: i + 1]) for i in range(len(differences))]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -15,8 +16,8 @@ from minidl.cluster.trace.trace import Trace, play_traces
 from minidl.parallel import pipeline
 from minidl.plots.player import page as player_page
 from minidl.plots.player.columns import Played, Run
-from minidl.plots.player.page import ACTIONS, DARK, Player
-from tests.plots.player.decoded import Read, meta_of, runs_of, script
+from minidl.plots.player.page import Player
+from tests.plots.player.decoded import meta_of, runs_of, script
 
 NASTY = "</script><script>alert(1)</script><b>&\u2028 \U0001f600 \ud800 grün"
 
@@ -51,34 +52,30 @@ def one_run(*events: Played, **options: object) -> Player:
 
 def test_the_page_has_every_event_with_its_times_to_1e_minus_9(trace: Trace, page: str) -> None:
     [(found, _)] = runs_of(page)
-    expected = sorted(trace.events, key=lambda event: (event.rank, event.lane))
-    assert len(found) == len(expected) > 300
-    for read, event in zip(sorted(found, key=order), sorted(expected, key=order), strict=True):
+    assert len(found) == len(trace.events) > 300
+    given, [run] = sorted(trace.events, key=lambda e: (e.rank, e.lane, e.start)), trace.player().runs
+    expected = sorted(run.events, key=lambda e: (e.rank, e.lane, e.start))
+    for read, played, event in zip(found, expected, given, strict=True):
         for name in ("rank", "lane", "kind", "nbytes", "peer", "label", "operation", "call", "axis"):
-            assert getattr(read, name) == getattr(event, name)
-        assert read.start == pytest.approx(event.start, rel=1e-9, abs=1e-12 * max(e.end for e in trace.events))
-        assert read.end == pytest.approx(event.end, rel=1e-9)
-
-
-def order(event: Read | cluster.Event) -> tuple[object, ...]:
-    return event.rank, event.lane, event.call, event.operation, round(event.start, 10), round(event.end, 10), event.kind
+            assert getattr(read, name) == getattr(played, name) == getattr(event, name)
+        assert (played.start, played.end) == (event.start, event.end)
+        assert (read.start, read.end, read.ready) == pytest.approx((event.start, event.end, played.ready), rel=1e-9)
+        if played.cause >= 0:
+            assert found[read.cause][:2] == run.events[played.cause][:2]  # rank and kind
 
 
 def test_the_ends_of_a_message_name_each_other_and_a_wait_names_what_it_waited_for(page: str) -> None:
     [(found, _)] = runs_of(page)
-    rows: dict[tuple[int, int], list[Read]] = {}
-    for event in found:
-        rows.setdefault((event.rank, event.lane), []).append(event)
-    linked = [(event, rows[event.cause[:2]][event.cause[2]]) for event in found if event.cause]
+    linked = [(event, found[event.cause]) for event in found if event.cause >= 0]
     for event, cause in linked:
         assert (event.peer, event.operation) == (cause.rank, cause.operation)
         if event.kind in ("send", "receive"):
             assert cause.kind == ("receive" if event.kind == "send" else "send")
             assert event.nbytes in (cause.nbytes, 0)  # 0: the delivery of a send that was posted before
         if event.kind == "receive":
-            assert rows[cause.cause[:2]][cause.cause[2]] is event  # type: ignore[index]
+            assert found[cause.cause] is event
     received = [event for event in found if event.kind == "receive"]
-    assert all(event.cause and event.start <= event.ready <= event.end for event in received)
+    assert all(event.cause >= 0 and event.start <= event.ready <= event.end for event in received)
     waits = [(event, cause) for event, cause in linked if event.kind == "wait" and event.lane == 0]
     assert len(waits) > 5
     assert all(cause.start <= event.end + 1e-12 for event, cause in waits)
@@ -118,12 +115,12 @@ def test_a_thousand_alike_ranks_are_stored_once() -> None:
     [run] = meta_of(page)["runs"]
     assert (len(run["rows"]), run["tracks"], {look for *_, look in run["rows"]}) == (1000, [1], {0})
     [(events, _)] = runs_of(page)
-    assert [(event.peer, event.cause) for event in events] == [(e.peer, (e.peer, 0, 0)) for e in ring]
+    assert [(event.peer, event.cause) for event in events] == [(e.peer, e.peer) for e in ring]
 
 
 @pytest.mark.parametrize("times", [(0.0, math.inf), (math.nan, 1.0), (0.0, math.nan), (-1.0, 1.0), (2.0, 1.0)])
 def test_impossible_times_are_refused(times: tuple[float, float]) -> None:
-    with pytest.raises(ValueError, match=r"needs events that start at 0 or later .* for event 1, 'wait' of rank 0"):
+    with pytest.raises(ValueError, match=r"needs events that start at 0 or later.* for event 1, 'wait' of rank 0"):
         _ = one_run(Played(0, "wait", 0.0, 1.0), Played(0, "wait", *times)).html
 
 
@@ -138,8 +135,10 @@ def test_no_run_several_units_and_a_rank_too_many_are_refused() -> None:
         Player([])
     with pytest.raises(ValueError, match=r"one unit of time, got \['s', 'units'\]"):
         Player([Run((), 1, "measured"), Run((), 1, "measured", unit="units")])
-    with pytest.raises(ValueError, match="a run of 2 ranks has event 0 of rank 2"):
+    with pytest.raises(ValueError, match=r"of a rank below 2, got .* for event 0, 'wait' of rank 2"):
         _ = one_run(Played(2, "wait", 0.0, 1.0), ranks=2).html
+    with pytest.raises(ValueError, match="titles must have one for each of the 0 traces, got 1"):
+        play_traces([], ["one"])
 
 
 def test_a_run_with_too_many_events_is_cut_and_says_so(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -159,27 +158,32 @@ def test_a_notebook_refuses_a_large_page_with_a_sentence(trace: Trace, monkeypat
 
 
 def test_the_table_in_words_has_the_shares_of_each_rank(trace: Trace, page: str) -> None:
-    cells = re.findall(r"<th scope=row>3</th>((?:<td>[^<]*</td>)+)", page)
-    share = sum(e.end - e.start for e in trace.events if (e.rank, e.kind, e.lane) == (3, "compute", 0))
-    assert cells[0].startswith(f"<td>{share / max(e.end for e in trace.events):.1%}</td>")
+    run = cluster.launch(lambda comm: comm.compute(seconds=1.0 + comm.rank), nodes=2, on="simulation")  # 0 ends early
+    for each, text in ((trace, page), (run.trace, run.trace.player().html)):
+        for rank in range(each.size):
+            cells = re.findall(rf"<th scope=row>{rank}</th>((?:<td>[^<]*</td>)+)", text)
+            found = [float(share) for share in re.findall(r"<td>([\d.]+)%", cells[0])]
+            compute, _, waiting = each.shares(rank)
+            assert (found[0], found[-1]) == pytest.approx((100 * compute, 100 * waiting), abs=0.051)
 
 
-@pytest.mark.parametrize("kind", [pipeline.OneFOneB(4, 7), pipeline.ZeroBubbleV(3, 6, 2)], ids=["1f1b", "zb-v"])
-def test_a_schedule_is_played_as_simulated_each_action_after_the_one_it_needs(kind: pipeline.Schedule) -> None:
-    timeline = pipeline.simulate(kind, pipeline.Times(message=0.3))
+@pytest.mark.parametrize(
+    ("kind", "message"), [(pipeline.OneFOneB(4, 7), 0.3), (pipeline.ZeroBubbleV(3, 6, 2), 1.7)], ids=["1f1b", "zb-v"]
+)
+def test_a_schedule_is_played_as_simulated_each_action_after_the_one_it_needs(
+    kind: pipeline.Schedule, message: float
+) -> None:
+    timeline = pipeline.simulate(kind, pipeline.Times(message=message))
     [(events, path)] = runs_of(timeline.player().html)
     bars = [(b.stage, kind.text(b.action), b.start, b.end) for s in range(kind.stages) for b in timeline.of(s)]
     assert [(e.rank, e.label) for e in events] == [bar[:2] for bar in bars]
     np.testing.assert_allclose([(e.start, e.end) for e in events], [bar[2:] for bar in bars], rtol=1e-9)
-    rows = {stage: [event for event in events if event.rank == stage] for stage in range(kind.stages)}
     for event in events:
         if event.kind != "update" and event.start > 0 and not event.label.startswith(("F", "0F")):
-            assert event.cause is not None
-            needed = rows[event.cause[0]][event.cause[2]]
-            assert needed.end + 0.3 * (needed.rank != event.rank) <= event.start + 1e-9
+            assert event.cause >= 0
+            needed = events[event.cause]
+            assert needed.end + message * (needed.rank != event.rank) <= event.start + 1e-9
     assert path[0][2] == 0.0
     assert path[-1][3] == pytest.approx(timeline.makespan)
-
-
-def test_every_kind_has_a_colour_for_a_dark_page() -> None:
-    assert {*player_page.ACTIVITIES, *ACTIONS} <= DARK.keys()
+    for before, after in pairwise(path):  # without a pause, but for a message from another stage
+        assert after[2] - before[3] == pytest.approx(message * (before[0] != after[0]), abs=1e-9)
