@@ -49,7 +49,7 @@ say(f"{slow.workers} machines; {8e-9 / slow.beta:.2g} Gbit/s. Machine {slow.slow
 
 # %%
 def local_steps(cluster):
-    slow_machine, factor = cluster.slow
+    slow_machine = cluster.slow[0]
     fast = [machine for machine in range(cluster.workers) if machine != slow_machine]
     sgd = {"name": "SGD", "lr": 0.4, "momentum": 0.9}
     return {"ranks": fast, "strategy": {"name": "LocalSGD", "period": 8}, "optimizer": sgd, "batch_size": 128}
