@@ -85,7 +85,7 @@ def schedule(
         page = plot_timelines(timelines, memory=True)
         for each in endings:
             page.savefig(folder / f"schedule.{each}")
-        play_timelines(timelines, "Pipeline schedules").save(folder / "schedule.html")
+        play_timelines(timelines, title="Pipeline schedules").save(folder / "schedule.html")
         say(console, run_folder.contents(folder))
 
 

@@ -162,7 +162,7 @@ class Timeline:
         >>> pipeline.simulate(pipeline.OneFOneB(stages=4, micro_batches=8)).player()
         <Player: 4 stages, 68 events, simulated>
         """
-        return play_timelines([self], title or self.title)
+        return play_timelines([self], title=title or self.title)
 
     def to_html(self, path: str | os.PathLike[str], title: str = "") -> None:
         """Write the page of `player` into a file. It is complete: it opens in any browser, without a network."""
@@ -288,15 +288,22 @@ class Timeline:
         return "\n".join(rows)
 
 
-def play_timelines(timelines: Sequence[Timeline], title: str = "") -> Player:
-    """Timelines in one player, one above the other on one time axis; each has its `title` as heading.
+def play_timelines(timelines: Sequence[Timeline], titles: Sequence[str] | None = None, title: str = "") -> Player:
+    """Timelines in one player, one above the other on one time axis.
+
+    Parameters
+        titles  a heading for each; default: the schedule's name and its bubble
+        title   heading of the page
+
+    Raises
+        ValueError  for another number of titles
 
     >>> from minidl.parallel import pipeline
     >>> kinds = pipeline.GPipe(4, 8), pipeline.ZeroBubbleH1(4, 8)
-    >>> play_timelines([pipeline.simulate(kind) for kind in kinds], "Two schedules")
+    >>> play_timelines([pipeline.simulate(kind) for kind in kinds], title="Two schedules")
     <Player: 8 stages, 168 events, simulated>
     """
-    return Player([timeline._run(timeline.title) for timeline in timelines], title, ACTIONS)
+    return Player([timeline._run(each) for timeline, each in _titled(timelines, titles)], title, ACTIONS)
 
 
 def plot_timelines(
@@ -321,13 +328,16 @@ def plot_timelines(
     >>> kinds = pipeline.GPipe(4, 8), pipeline.ZeroBubbleH1(4, 8)
     >>> figure = plot_timelines([pipeline.simulate(kind) for kind in kinds])
     """
-    all_titles = titles or [timeline.title for timeline in timelines]
     return draw(
-        [
-            timeline._panel(title, memory, activation, weight)
-            for timeline, title in zip(timelines, all_titles, strict=True)
-        ]
+        [timeline._panel(title, memory, activation, weight) for timeline, title in _titled(timelines, titles)]
     )
+
+
+def _titled(timelines: Sequence[Timeline], titles: Sequence[str] | None) -> list[tuple[Timeline, str]]:
+    """Each timeline with its title. Raises ValueError for another number of titles."""
+    if titles and len(titles) != len(timelines):
+        raise ValueError(f"a title for each of the {len(timelines)} timelines, got {len(titles)}: {list(titles)}")
+    return list(zip(timelines, titles or [timeline.title for timeline in timelines], strict=True))
 
 
 def _columns(bars: Sequence[Bar], unit: float) -> dict[float, int]:

@@ -106,3 +106,7 @@ def test_several_timelines_share_one_time_axis():
     other = pipeline.Timeline(timelines[0].schedule, timelines[0].bars, source="measured", unit="s")
     with pytest.raises(ValueError, match=r"^panels on one time axis have one unit of time, got s and units$"):
         pipeline.plot_timelines([timelines[0], other])
+    for draw in (pipeline.plot_timelines, pipeline.play_timelines):
+        with pytest.raises(ValueError, match=r"^a title for each of the 2 timelines, got 1: \['alone'\]$"):
+            draw(timelines, ["alone"])
+    assert [run.title for run in pipeline.play_timelines(timelines, ["first", "second"]).runs] == ["first", "second"]
