@@ -328,9 +328,7 @@ def plot_timelines(
     >>> kinds = pipeline.GPipe(4, 8), pipeline.ZeroBubbleH1(4, 8)
     >>> figure = plot_timelines([pipeline.simulate(kind) for kind in kinds])
     """
-    return draw(
-        [timeline._panel(title, memory, activation, weight) for timeline, title in _titled(timelines, titles)]
-    )
+    return draw([timeline._panel(title, memory, activation, weight) for timeline, title in _titled(timelines, titles)])
 
 
 def _titled(timelines: Sequence[Timeline], titles: Sequence[str] | None) -> list[tuple[Timeline, str]]:
