@@ -2,7 +2,7 @@
 (() => {
   const root = document.documentElement;
   const slides = [...document.querySelectorAll("main > section")];
-  const [count, help] = ["output", "dialog"].map((tag) => document.querySelector(tag));
+  const [count, help] = ["footer output", "dialog"].map((tag) => document.querySelector(tag));
   const buttons = document.querySelectorAll("footer button");
   const heading = (slide) => slide?.querySelector("h1, h2").textContent ?? "the end";
   const answer = () => slides[now].querySelector(".answer");

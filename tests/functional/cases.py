@@ -576,7 +576,7 @@ for reduction in ("mean", "sum", "none"):
         lambda F, x, y, w, p, r=reduction: F.binary_cross_entropy_with_logits(x, y, w, reduction=r, pos_weight=p),
         *(normal(6, 4), positive(6, 4), constant(0.5, 1.0, 2.0, 0.25), constant(3.0, 1.0, 0.5, 2.0)),
     )
-    case("l1_loss", reduction, calling("l1_loss", reduction), normal(6, 4), apart(6, 4))
+    case("l1_loss", reduction, calling("l1_loss", reduction=reduction), normal(6, 4), apart(6, 4))
     case("mse_loss", reduction, calling("mse_loss", reduction), normal(6, 4), normal(6, 4))
 case(
     "cross_entropy", "no samples", lambda F, x, y: F.cross_entropy(x, y, reduction="sum"), normal(0, 4), integers(4, 0)

@@ -40,7 +40,7 @@ def test_keys_turn_slides_answers_and_notes_and_a_print_has_a_page_for_each_slid
         def press(*keys: str) -> str:
             """Press keys; the number of the slide that is there then."""
             ActionChains(driver).send_keys(*keys).perform()
-            return str(driver.execute_script("return document.querySelector('output').textContent"))
+            return str(driver.execute_script("return document.querySelector('footer output').textContent"))
 
         assert press(Keys.ARROW_LEFT) == f"1 / {count}"
         assert press(Keys.END) == press(Keys.ARROW_RIGHT) == f"{count} / {count}"
