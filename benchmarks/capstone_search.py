@@ -1,8 +1,8 @@
 """Which way to train wins the capstone, after an equal search for each: `python -m benchmarks.capstone_search`.
 
-For each way and each kind of links, 12 recipes are drawn. Each is raced on one cluster, the best four on two more, and
-the best two on two more; the best by the geometric mean of its five scores is the way's recipe. The recipes of the
-four ways are then compared on eight fresh clusters, which chose nothing.
+For each way and each kind of links, 12 recipes are drawn and raced on one cluster. The best four are raced on two more
+clusters, then the best two on another two. The recipe with the lower geometric mean of five scores represents its way.
+The recipes of the four ways are compared on eight fresh clusters, which had no part in the choice.
 
 Prints what 16b shows, `capstone_search.csv`: for each way its score on the fresh clusters (geometric mean), the spread
 over the drawn recipes on the first cluster and over the fresh clusters (standard deviations of the logarithm), and the

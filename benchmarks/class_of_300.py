@@ -43,7 +43,7 @@ CELLS = {  # in front of right answers, whose points they must not change; FOLDE
 }
 SHARES = {"right": 30, "unusual": 8, "wrong": 25, "mixture": 12, "empty": 6, "late": 5, "broken": 3, "no notebook": 2,
           **dict.fromkeys([*FUNCTIONS, *CELLS], 1.5)}  # fmt: skip
-"""How frequent each kind of submission is; the first submissions are one of each kind."""
+"""How often each kind of submission is drawn. The first submissions are one of each kind."""
 
 Expected = dict[str, tuple[str, float]]
 """The outcome and the points that each exercise must get."""

@@ -155,7 +155,7 @@ def pairs() -> Iterator[tuple[int, int]]:
 
 
 def refusals(engine: Any = None) -> dict[tuple[int, int], str]:
-    """Try all pairs; return the error message of every pair that is refused, by the numbers of its two ways."""
+    """Try all pairs of ways; return the error message of each refused pair. A pair is named by its two numbers."""
     said = {(one, other): refusal([WAYS[one - 1], WAYS[other - 1]], engine) for one, other in pairs()}
     return {pair: sentence for pair, sentence in said.items() if sentence}
 

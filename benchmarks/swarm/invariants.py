@@ -162,7 +162,7 @@ def numbers_add_up(run: Any, report: parallel.Report) -> None:
 
 
 LARGEST_LOSS = 5.0
-"""A run with a larger loss diverges and amplifies rounding errors; the entropy of the labels is 1.1."""
+"""Above this loss a run counts as divergent, and rounding errors grow. A model that knows nothing has a loss of 1.1."""
 
 
 def same_numbers(invariant: str, run: Any, one: Outcome, other: Outcome) -> None:

@@ -53,7 +53,7 @@ def of_chapter(chapter: Chapter, root: Path) -> list[str]:
 
 
 def sources(root: Path) -> list[str]:
-    """The sources of all pages that are made from one file, in reading order, without the API reference."""
+    """The source files of the book in reading order. Pages of the API reference have none: docstrings make them."""
     listed = [START, FIRST_LECTURE, *(source for chapter in CHAPTERS for source in of_chapter(chapter, root))]
     listed += [source for section in SECTIONS.values() for source in section]
     return [source for source in listed if (root / source).exists()]

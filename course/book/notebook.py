@@ -38,7 +38,7 @@ def code(source: str, is_hidden: bool = False) -> str:
 
 
 def fenced(language: str, text: str) -> str:
-    """A block of code whose fence is longer than any within it."""
+    """Code as a Markdown block. Its fence is longer than any row of backquotes in the code."""
     fence = "`" * max(3, *(len(ticks) + 1 for ticks in re.findall("`+", text)), 3)
     return f"{fence}{language}\n{text.rstrip()}\n{fence}"
 

@@ -62,7 +62,7 @@ def write(folder: Path, name: str, text: str) -> Path:
 
 
 def page(root: Path, source: str, repository: str) -> tuple[str, dict[str, bytes]]:
-    """The Markdown of the page that is made of a source, and the pictures that the source contains."""
+    """The Markdown page for one source file, and the pictures stored in that file."""
     path = root / source
     if path.suffix == ".ipynb":
         text, pictures = notebook.as_markdown(path)
