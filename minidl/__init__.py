@@ -16,27 +16,31 @@ from minidl.instruction_set import use_avx512
 
 use_avx512()  # before anything loads numpy
 
-from minidl import functional, kernels, nn  # noqa: E402
-from minidl.creation import (  # noqa: E402
-    arange,
-    eye,
-    full,
-    ones,
-    ones_like,
-    rand,
-    randint,
-    randn,
-    randn_like,
-    zeros,
-    zeros_like,
-)
-from minidl.from_pytorch import explain_missing_names  # noqa: E402
-from minidl.functional.operation import operation  # noqa: E402
-from minidl.grad_mode import enable_grad, is_grad_enabled, no_grad  # noqa: E402
-from minidl.gradcheck import gradcheck  # noqa: E402
-from minidl.random import manual_seed  # noqa: E402
-from minidl.recomputation import checkpoint  # noqa: E402
-from minidl.tensor import Tensor, backward, dependency_graph, depth, grad  # noqa: E402
+from typing import TYPE_CHECKING  # noqa: E402
+
+from minidl.from_pytorch import explain_missing_names, imports_of  # noqa: E402
+
+if TYPE_CHECKING:  # else they are imported when they are first named: `minidl --help` needs no numpy
+    from minidl import functional, kernels, nn
+    from minidl.creation import (
+        arange,
+        eye,
+        full,
+        ones,
+        ones_like,
+        rand,
+        randint,
+        randn,
+        randn_like,
+        zeros,
+        zeros_like,
+    )
+    from minidl.functional.operation import operation
+    from minidl.grad_mode import enable_grad, is_grad_enabled, no_grad
+    from minidl.numerical_gradients import gradcheck
+    from minidl.random import manual_seed
+    from minidl.recomputation import checkpoint
+    from minidl.tensor import Tensor, backward, dependency_graph, depth, grad
 
 __version__ = "0.1.0"  # read by pyproject.toml, too
 
@@ -73,6 +77,7 @@ __all__ = [
 explain_missing_names(
     __name__,
     __all__,
-    {name: f"type functional.{name}" for name in functional.__all__},
+    elsewhere="functional",
     subpackages=("amp", "cluster", "compress", "data", "optim", "parallel", "plots", "roofline"),
+    on_demand=imports_of(__file__),
 )

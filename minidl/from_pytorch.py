@@ -7,18 +7,20 @@ OF_TENSORS   attributes of a Tensor
 OF_LAYERS    attributes of a Module
 OF_MODULES   names of modules
 
-Then `explain_missing_names` and `callable_module` for modules, `add_hints` for classes, `unknown_option` and
-`explains_options` for keyword arguments. What is said of torch.distributed is in `cluster/missing_attributes.py`.
+Then `explain_missing_names`, `imports_of` and `callable_module` for modules, `add_hints` for classes, `unknown_option`
+and `explains_options` for keyword arguments. What is said of torch.distributed is in `cluster/missing_attributes.py`.
 """
 
 from __future__ import annotations
 
+import ast
 import difflib
-import importlib
+import importlib.util
 import inspect
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import wraps
+from pathlib import Path
 from types import MappingProxyType, ModuleType
 from typing import Any, NoReturn, ParamSpec, TypeVar
 
@@ -320,8 +322,9 @@ def without_missing(names: Iterable[str], kind: type) -> list[str]:
 def explain_missing_names(
     module: str,
     there: Iterable[str],
-    elsewhere: Mapping[str, str] = MappingProxyType({}),
+    elsewhere: str | None = None,
     subpackages: Collection[str] = (),
+    on_demand: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
     """Let a wrong name of a module raise an error with a hint, by giving the module a `__getattr__`.
 
@@ -331,8 +334,9 @@ def explain_missing_names(
     Parameters
         module       its name
         there        the names that it has
-        elsewhere    hints for names that other modules have
-        subpackages  modules below this one that are imported when they are first named
+        elsewhere    a subpackage; for a name that this has instead, the hint says so
+        subpackages  modules below this one that `dir` lists; any is imported when it is first named
+        on_demand    names that are imported when they are first named, and the modules that have them
 
     >>> layers = sys.modules["layers"] = ModuleType("layers")
     >>> explain_missing_names("layers", ["Linear"])
@@ -340,24 +344,37 @@ def explain_missing_names(
     Traceback (most recent call last):
     AttributeError: module 'layers' has no attribute 'linaer': did you mean 'Linear'?
     """
-    instead = {**elsewhere, **OF_MODULES.get(module, {})}
+    own, hints = vars(sys.modules[module]), OF_MODULES.get(module, {})
     lower = {name.lower(): name for name in (*there, *subpackages)}
 
-    def find(name: str) -> ModuleType:
-        if name in subpackages:
+    def find(name: str) -> Any:
+        if on_demand.get(name, module) != module:
+            value = own[name] = getattr(__import__(on_demand[name], fromlist=[name]), name)  # from ... import name
+            return value
+        if "__path__" in own and name[0] != "_" and importlib.util.find_spec(f"{module}.{name}"):
             return importlib.import_module(f"{module}.{name}")
         message = f"module {module!r} has no attribute {name!r}"
-        if name in instead:
-            message += f": {instead[name]}"
+        if name in hints:
+            message += f": {hints[name]}"
+        elif elsewhere and name in importlib.import_module(f"{module}.{elsewhere}").__all__:
+            message += f": type {elsewhere}.{name}"
         elif not name.startswith("_"):
             nearest = difflib.get_close_matches(name.lower(), lower, n=1, cutoff=0.8)
             message += f": did you mean {lower[nearest[0]]!r}?" if nearest else ""
         raise AttributeError(message, name=name)
 
-    own = vars(sys.modules[module])
     own["__getattr__"] = find
     if subpackages:
-        own["__dir__"] = lambda: sorted({*own, *subpackages})
+        own["__dir__"] = lambda: sorted({*own, *there, *subpackages})
+
+
+def imports_of(file: str) -> dict[str, str]:
+    """The names that a package's `__init__.py` imports, and from where; also below `if TYPE_CHECKING:`.
+
+    So a name that is imported on demand is written once, where type checkers find it.
+    """
+    nodes = ast.walk(ast.parse(Path(file).read_text(encoding="utf-8")))
+    return {one.name: node.module or "" for node in nodes if isinstance(node, ast.ImportFrom) for one in node.names}
 
 
 def callable_module(module: str, message: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import importlib.util
 import platform
 from collections.abc import Iterator
@@ -49,9 +48,11 @@ def facts() -> Iterator[tuple[str, str]]:
 
 
 def _version(package: str) -> str:
+    from importlib import metadata  # here, so that --help comes at once
+
     try:
-        return importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
         return "not installed"
 
 

@@ -8,14 +8,14 @@ from collections.abc import Callable
 from importlib.util import find_spec
 from typing import TypeVar
 
-from minidl.cluster.engines.mpi import environment
+from minidl import mpiexec
 
 _T = TypeVar("_T")
 
 
 def is_silent() -> bool:
     """Whether another copy of this command speaks."""
-    return environment.started_by_mpiexec() and environment.rank_by_mpiexec() > 0
+    return mpiexec.started_this_process() and mpiexec.rank() > 0
 
 
 def begin() -> None:
@@ -26,8 +26,8 @@ def begin() -> None:
 
 def check(on: str) -> None:
     """Raise ValueError or ImportError unless the copies of this command, if there are several, can join by `on`."""
-    copies = environment.size_by_mpiexec()
-    if not environment.started_by_mpiexec():
+    copies = mpiexec.size()
+    if not mpiexec.started_this_process():
         if copies not in (None, 1):
             raise ValueError(
                 f"srun has started this command {copies} times, and the copies do not know each other: "
@@ -45,7 +45,7 @@ def check(on: str) -> None:
 
 def check_size(nodes: int, servers: int) -> None:
     """Raise ValueError if mpiexec has started another number of ranks than there are nodes and servers."""
-    copies = environment.size_by_mpiexec() if environment.started_by_mpiexec() else None
+    copies = mpiexec.size() if mpiexec.started_this_process() else None
     if copies not in (None, nodes + servers):
         and_servers = f" and {servers} of servers" if servers else ""
         raise ValueError(
@@ -56,13 +56,13 @@ def check_size(nodes: int, servers: int) -> None:
 
 def nodes_by_mpiexec(servers: int) -> int | None:
     """The nodes that a run has if --nodes is left out: all ranks but the servers; None outside mpiexec."""
-    copies = environment.size_by_mpiexec() if environment.started_by_mpiexec() else None
+    copies = mpiexec.size() if mpiexec.started_this_process() else None
     return None if copies is None else max(copies - servers, 1)
 
 
 def on_all_ranks(function: Callable[[], _T], on: str) -> _T:
     """`function()`, called by every copy. If it fails on one, the error of the lowest such rank is raised on all."""
-    if on != "mpi" or not environment.started_by_mpiexec():
+    if on != "mpi" or not mpiexec.started_this_process():
         return function()
     from minidl.cluster.engines.mpi.agreement import agreed
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
+from minidl import mpiexec
 from minidl.arguments import one_of, real_number, whole_number
 from minidl.cluster import engines
 from minidl.cluster.cost.network import Network
@@ -127,9 +128,7 @@ def is_first(on: str | Engine = "processes") -> bool:
     >>> is_first()
     True
     """
-    from minidl.cluster.engines.mpi import environment
-
-    return not _is_one_of_several(on) or environment.rank_by_mpiexec() == 0
+    return not _is_one_of_several(on) or mpiexec.rank() == 0
 
 
 def _is_one_of_several(on: str | Engine) -> bool:
@@ -138,4 +137,4 @@ def _is_one_of_several(on: str | Engine) -> bool:
         return False
     from minidl.cluster.engines.mpi import environment
 
-    return environment.started_by_mpiexec() and not environment.runs_program
+    return mpiexec.started_this_process() and not environment.runs_program

@@ -29,26 +29,11 @@ From top to bottom; a file imports only from lines below its own:
     mean_loss      what a mean loss counts: padding, class weights
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from minidl.parallel import batch, experts, memory, pipeline, planner, products, spatial, tensor
-from minidl.parallel.averaging import mixing
-from minidl.parallel.averaging.elastic_averaging import ElasticAveraging
-from minidl.parallel.averaging.ensemble import Ensemble
-from minidl.parallel.averaging.gossip import Gossip
-from minidl.parallel.averaging.local_sgd import DiLoCo, LocalSGD, PostLocalSGD, SlowMo
-from minidl.parallel.averaging.one_shot_averaging import OneShotAveraging
-from minidl.parallel.batch.sandblaster import SandblasterLBFGS
-from minidl.parallel.comparison.compare import compare
-from minidl.parallel.comparison.compared_run import ComparedRun
-from minidl.parallel.comparison.comparison import Comparison
+from minidl.from_pytorch import explain_missing_names, imports_of
 from minidl.parallel.data_parallel.serial import Serial
-from minidl.parallel.data_parallel.sufficient_factors import SufficientFactors
-from minidl.parallel.data_parallel.synchronous import Synchronous
 from minidl.parallel.job import Job
-from minidl.parallel.measures import checkpoint_interval, learning_speed, noise_scale, report_card, spread
-from minidl.parallel.pipeline.pipeline import Pipeline
 from minidl.parallel.plan import ParallelPlan
 from minidl.parallel.run.checkpoint import Checkpoint, CheckpointError
 from minidl.parallel.run.divergence import NonFiniteLoss
@@ -58,27 +43,41 @@ from minidl.parallel.run.minibatches import micro_batches
 from minidl.parallel.run.report import Report
 from minidl.parallel.run.saving import Saving
 from minidl.parallel.run.session import Session
-from minidl.parallel.run.tensorboard import TensorBoard
-from minidl.parallel.servers.backup_workers import BackupWorkers
-from minidl.parallel.servers.eager_sgd import EagerSGD
-from minidl.parallel.servers.hogwild import Hogwild
-from minidl.parallel.servers.parameter_server import (
-    Downpour,
-    LockedParameterServer,
-    ParameterServer,
-    StalenessAwareSGD,
-)
-from minidl.parallel.servers.partial_all_reduce import PartialAllReduce
-from minidl.parallel.servers.store import Store
-from minidl.parallel.sharded.offload import Offload
-from minidl.parallel.sharded.sharded import Sharded
 from minidl.parallel.strategy import Strategy
-from minidl.parallel.tensor.hybrid import Hybrid
 from minidl.parallel.train import train
 
 if TYPE_CHECKING:
-    from minidl.parallel import convolution_grids
+    from minidl.parallel import batch, convolution_grids, experts, memory, pipeline, planner, products, spatial, tensor
+    from minidl.parallel.averaging import mixing
+    from minidl.parallel.averaging.elastic_averaging import ElasticAveraging
+    from minidl.parallel.averaging.ensemble import Ensemble
+    from minidl.parallel.averaging.gossip import Gossip
+    from minidl.parallel.averaging.local_sgd import DiLoCo, LocalSGD, PostLocalSGD, SlowMo
+    from minidl.parallel.averaging.one_shot_averaging import OneShotAveraging
+    from minidl.parallel.batch.sandblaster import SandblasterLBFGS
+    from minidl.parallel.comparison.compare import compare
+    from minidl.parallel.comparison.compared_run import ComparedRun
+    from minidl.parallel.comparison.comparison import Comparison
+    from minidl.parallel.data_parallel.sufficient_factors import SufficientFactors
+    from minidl.parallel.data_parallel.synchronous import Synchronous
     from minidl.parallel.folded.simulated_step import SimulatedStep, simulated_step
+    from minidl.parallel.measures import checkpoint_interval, learning_speed, noise_scale, report_card, spread
+    from minidl.parallel.pipeline.pipeline import Pipeline
+    from minidl.parallel.run.tensorboard import TensorBoard
+    from minidl.parallel.servers.backup_workers import BackupWorkers
+    from minidl.parallel.servers.eager_sgd import EagerSGD
+    from minidl.parallel.servers.hogwild import Hogwild
+    from minidl.parallel.servers.parameter_server import (
+        Downpour,
+        LockedParameterServer,
+        ParameterServer,
+        StalenessAwareSGD,
+    )
+    from minidl.parallel.servers.partial_all_reduce import PartialAllReduce
+    from minidl.parallel.servers.store import Store
+    from minidl.parallel.sharded.offload import Offload
+    from minidl.parallel.sharded.sharded import Sharded
+    from minidl.parallel.tensor.hybrid import Hybrid
 
 __all__ = [
     "BackupWorkers",
@@ -142,18 +141,4 @@ __all__ = [
     "train",
 ]
 
-
-WITH_THE_SIMULATION = {
-    "convolution_grids": "minidl.parallel.convolution_grids",
-    "SimulatedStep": "minidl.parallel.folded.simulated_step",
-    "simulated_step": "minidl.parallel.folded.simulated_step",
-}
-"""Names that are imported at the first request, because that imports the simulation, and the modules that have them."""
-
-if not TYPE_CHECKING:  # a type checker would accept every wrong name
-
-    def __getattr__(name: str) -> Any:
-        if name not in WITH_THE_SIMULATION:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
-        module = import_module(WITH_THE_SIMULATION[name])
-        return getattr(module, name, module)
+explain_missing_names(__name__, __all__, on_demand=imports_of(__file__))

@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 
-from minidl import Tensor, nn, random
+from minidl import Tensor, gradcheck, nn, random
 from minidl import functional as F
 from minidl.functional.added_loss import weighing_loss
-from minidl.gradcheck import gradcheck
 from minidl.nn.experts import load_balancing_loss, route
 from minidl.recomputation import checkpoint
 

@@ -9,7 +9,6 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +54,8 @@ def _program(path: Path) -> str:
 
 
 def _version(package: str) -> str | None:
+    from importlib import metadata  # takes as long to import as all strategies
+
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from minidl import mpiexec
 from minidl.arguments import real_number
 from minidl.cluster.engines.mpi import environment
 from minidl.cluster.engines.protocol import LaunchTerms, Program
@@ -47,7 +48,7 @@ class MPI:
             raise ValueError("under MPI messages cross a real network: leave network= away, or use another engine")
         if environment.runs_program:
             raise RuntimeError("a rank cannot launch ranks of its own: call launch() where the run was started")
-        if environment.started_by_mpiexec():
+        if mpiexec.started_this_process():
             from minidl.cluster.engines.mpi.inside import run_inside_mpiexec
 
             return run_inside_mpiexec(program, args, terms, trace_events=self.trace_events, debug=self.debug)

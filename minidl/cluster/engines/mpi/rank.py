@@ -18,6 +18,7 @@ from typing import NoReturn
 
 from mpi4py import MPI
 
+from minidl import mpiexec
 from minidl.cluster.diagnosis.errors import ClusterError
 from minidl.cluster.engines import control
 from minidl.cluster.engines.mpi import environment
@@ -42,7 +43,7 @@ def main(name: str, debug: bool) -> NoReturn:
     try:
         # First, so that the launcher notices a death in MPI_Init, where the other ranks would wait forever.
         link.connect(environment.address(name))
-        link.sendall(environment.HELLO.pack(environment.rank_by_mpiexec()))
+        link.sendall(environment.HELLO.pack(mpiexec.rank()))
         MPI.Init_thread()
         comm = MPI.COMM_WORLD
         forget_names(comm)

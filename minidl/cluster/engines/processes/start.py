@@ -29,7 +29,7 @@ from minidl.threads import thread_variables
 PROCESS_NAME = "minidl rank"
 PRELOAD = "minidl.cluster.engines.processes.preload"
 TRAINING = "minidl.parallel"
-"""What the fork server imports too if the launcher has: otherwise each rank that trains takes 0.1 s to import it."""
+"""The fork server imports what the launcher has of it: otherwise each rank that trains takes 0.1 s to import it."""
 
 START_DESCRIPTORS = 8  # descriptors that the launcher needs for a moment to start a rank
 SERVER_LOST = (EOFError, ConnectionError)  # raised by a request to a fork server that has ended, or ends meanwhile
@@ -68,7 +68,7 @@ def start_processes(ranks: list[RankProcess], nodes: int, method: str | None, th
 def _start_ranks(method: str, ranks: list[RankProcess], nodes: int) -> None:
     context = multiprocess.get_context(method)
     if method == "forkserver":
-        context.set_forkserver_preload([*({TRAINING} & sys.modules.keys()), PRELOAD])
+        context.set_forkserver_preload([*(name for name in sys.modules if name.startswith(TRAINING)), PRELOAD])
         multiprocess.resource_tracker.ensure_running()  # first, because its own start unblocks Ctrl-C
         with interrupts_held(), _room_for_a_socket():
             multiprocess.forkserver.ensure_running()

@@ -432,10 +432,10 @@ def test_under_mpiexec_the_first_rank_measures_where_all_cut_a_model(tmp_path: P
         import sys
         from functools import partial
         from minidl import cluster, data, nn, optim, parallel
-        from minidl.cluster.engines.mpi import environment
+        from minidl import mpiexec
         from minidl.parallel import pipeline
 
-        rank, measured = environment.rank_by_mpiexec(), []
+        rank, measured = mpiexec.rank(), []
 
         def costs_of_units(units, x, unit):
             measured.append(unit)
@@ -719,9 +719,9 @@ def test_a_rank_that_starts_after_the_launching_process_has_ended_ends_those_tha
         textwrap.dedent(
             """
             import sys
-            from minidl.cluster.engines.mpi import environment
+            from minidl import mpiexec
 
-            if environment.rank_by_mpiexec() == 0:
+            if mpiexec.rank() == 0:
                 from mpi4py import MPI  # initializes MPI, where this rank waits for the other one
             else:
                 from minidl.cluster.engines.mpi import rank
