@@ -16,6 +16,7 @@ from pathlib import Path
 import hypothesis
 import pytest
 
+import course  # noqa: F401  (before any test imports nbformat, whose grammar of links it leaves out)
 import minidl  # noqa: F401  (before any test imports numpy, whose instruction set it chooses)
 
 TESTS = Path(__file__).parent

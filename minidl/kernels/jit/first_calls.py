@@ -28,10 +28,6 @@ from minidl.kernels.reference.windows import sliding_windows
 
 ONCE = (1, 1)
 
-YOUNG_OBJECTS = 200_000
-"""New objects between two collections of Python's garbage collector, while a process compiles; numba makes millions.
-With Python's 700 the steps of `warm_up` in one process took an eighth longer, and a tenth less memory."""
-
 
 def warm_up(progress: Progress = lambda done, steps: None, model: str = cache.ALL) -> None:
     """Compile the kernels that training calls for float32, or load them from the cache.
@@ -155,7 +151,6 @@ def _adaptive_updates(row: Array) -> None:
     p, mean, squares = row.copy(), row.copy(), row.copy()
     jit.adagrad(p, row, squares, 0.1, 1e-8, 0.0)
     jit.rmsprop(p, row, squares, None, None, 0.1, 0.99, 1e-8, 0.0, 0.0)
-    jit.adam(p, row, mean, squares, 1, 0.1, 0.9, 0.999, 1e-8, 0.0, False)
     jit.lars(p, row, mean, 0.1, 0.9, 0.0)
     jit.lamb_direction(p, row, mean, squares, 1, 0.9, 0.999, 1e-8, 0.0)
 
@@ -252,6 +247,7 @@ FAMILIES_OF_MODELS: tuple[Family, ...] = (
     {
         "losses": lambda dtype: _losses(_rows(dtype)),
         "adaptive_updates": lambda dtype: _adaptive_updates(np.ones(4, dtype)),
+        "adam": lambda dtype: jit.adam(*np.ones((4, 4), dtype), 1, 0.1, 0.9, 0.999, 1e-8, 0.0, False),
         "attention": lambda dtype: _attention(_rows(dtype)),
         "updates": lambda dtype: _updates(np.ones(4, dtype)),
         "embedding_of_few_rows": lambda dtype: jit.embedding_backward(
@@ -270,7 +266,7 @@ OF_MODEL = {
     "lenet": OF_EVERY_MODEL | {"sliding_convolutions", "average_pooling_of_tiles", "sums_of_channels", "tanh"},
     "resnet": OF_EVERY_MODEL
     | {"sliding_convolutions", "batch_norms_of_rows", "batch_norms_of_images", "convolutions_of_pixels", "relu"},
-    "gpt": OF_EVERY_MODEL | {"layer_norms", "attention", "adaptive_updates", "embedding_of_few_rows", "gelu"},
+    "gpt": OF_EVERY_MODEL | {"layer_norms", "attention", "adam", "embedding_of_few_rows", "gelu"},
 }
 """What training one model calls."""
 
@@ -323,8 +319,7 @@ def main() -> None:
         os._exit(0)
 
     threading.Thread(target=read, daemon=True).start()
-    gc.freeze()
-    gc.set_threshold(YOUNG_OBJECTS)
+    gc.disable()  # softmax and layer norms: 4 % less time than with a collection for 200,000 objects, 270 MB not 249
     while True:
         name, dtype = wanted.get().split()
         STEPS[name](dtype)

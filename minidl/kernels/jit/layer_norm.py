@@ -169,7 +169,7 @@ def _norm_of_short_rows_backward(
                 columns_g[j, i] = g[start + i, j]
         _gather(x[start : start + count], columns_x)
         _centre(columns_x, mean_gx)
-        inverse[:count] = inverse_std[start : start + count]
+        copy(inverse_std[start : start + count], inverse[:count])
         mean_g[:] = real(0)
         mean_gx[:] = real(0)
         for j in range(d):
