@@ -44,6 +44,13 @@ THIS_MODULE = sys.modules[__name__]
 """Kept here, since the shell replaces it in sys.modules: for cells, `__main__` is the notebook."""
 
 
+def import_whole(modules: Sequence[str]) -> None:
+    """Import the modules, and what packages of minidl import when it is first named."""
+    for module in map(import_module, modules):
+        for name in getattr(module, "__all__", ()):
+            getattr(module, name)
+
+
 class StudentSide:
     """The student's names; each public method is a request that a check can make."""
 
@@ -59,8 +66,7 @@ class StudentSide:
 
     def prepare(self, modules: Sequence[str]) -> None:
         """Import modules that checks need, so that the import does not count as the answer's time."""
-        for name in modules:
-            import_module(name)
+        import_whole(modules)
 
     def stand_in(self, chapters: Sequence[stand_in.CheckNames]) -> None:
         """Replace these chapters' checks by stand-ins, whose calls do nothing, before the student's code runs."""

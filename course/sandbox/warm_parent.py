@@ -18,7 +18,6 @@ import socket
 import sys
 import traceback
 from collections.abc import Sequence
-from importlib import import_module
 from typing import NoReturn
 
 from course.sandbox import answer_process, confinement, forked, supervisor
@@ -39,8 +38,7 @@ def main(arguments: list[str]) -> None:
     number, *modules = arguments
     link, check = socket.socket(fileno=int(number)), os.getppid()
     gc.disable()
-    for name in (*CELLS, *modules):
-        import_module(name)
+    answer_process.import_whole([*CELLS, *modules])
     builtins.input = no_input  # recorded as the original, since each answer's fence sets it
     originals = Originals()
     has_own_view = confinement.can_make_own_view()

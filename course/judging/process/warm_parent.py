@@ -23,7 +23,7 @@ from course.setup.bootstrap import ROOT
 from minidl.instruction_set import of_children
 
 PREPARED = (
-    "minidl.nn", "minidl.optim", "minidl.data", "minidl.parallel", "minidl.cluster",
+    "minidl", "minidl.nn", "minidl.optim", "minidl.data", "minidl.parallel", "minidl.cluster",
     *(f"course.probes.{module.name}" for module in pkgutil.iter_modules(probes.__path__)),
 )  # fmt: skip
 """Imported before a student's code runs, so that functions which it replaces in them can be restored. Numba and
