@@ -322,18 +322,20 @@ def without_missing(names: Iterable[str], kind: type) -> list[str]:
 def explain_missing_names(
     module: str,
     there: Iterable[str],
+    hints: Mapping[str, str] = MappingProxyType({}),
     elsewhere: str | None = None,
     subpackages: Collection[str] = (),
     on_demand: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
     """Let a wrong name of a module raise an error with a hint, by giving the module a `__getattr__`.
 
-    The hint is that of `OF_MODULES` or `elsewhere`, otherwise the most similar name in `there`. The `__getattr__` is
+    The hint is of `OF_MODULES`, `hints` or `elsewhere`, else the most similar name in `there`. The `__getattr__` is
     set at run time, because a type checker that sees one accepts every name.
 
     Parameters
         module       its name
         there        the names that it has
+        hints        more hints, by name
         elsewhere    a subpackage; for a name that this has instead, the hint says so
         subpackages  modules below this one that `dir` lists; any is imported when it is first named
         on_demand    names that are imported when they are first named, and the modules that have them
@@ -344,7 +346,7 @@ def explain_missing_names(
     Traceback (most recent call last):
     AttributeError: module 'layers' has no attribute 'linaer': did you mean 'Linear'?
     """
-    own, hints = vars(sys.modules[module]), OF_MODULES.get(module, {})
+    own, instead = vars(sys.modules[module]), {**hints, **OF_MODULES.get(module, {})}
     lower = {name.lower(): name for name in (*there, *subpackages)}
 
     def find(name: str) -> Any:
@@ -354,8 +356,8 @@ def explain_missing_names(
         if "__path__" in own and name[0] != "_" and importlib.util.find_spec(f"{module}.{name}"):
             return importlib.import_module(f"{module}.{name}")
         message = f"module {module!r} has no attribute {name!r}"
-        if name in hints:
-            message += f": {hints[name]}"
+        if name in instead:
+            message += f": {instead[name]}"
         elif elsewhere and name in importlib.import_module(f"{module}.{elsewhere}").__all__:
             message += f": type {elsewhere}.{name}"
         elif not name.startswith("_"):
@@ -364,7 +366,7 @@ def explain_missing_names(
         raise AttributeError(message, name=name)
 
     own["__getattr__"] = find
-    if subpackages:
+    if subpackages or on_demand:
         own["__dir__"] = lambda: sorted({*own, *there, *subpackages})
 
 

@@ -36,9 +36,9 @@ virtual clock, any `network=`) and with `on="mpi"`.
     engines               where ranks run: processes, simulation, MPI
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from minidl.cluster import cost, engines
+from minidl.cluster import cost
 from minidl.cluster.calibrate import calibrate, plot_fit
 from minidl.cluster.comm import Communicator
 from minidl.cluster.cost.memory import Memory
@@ -56,6 +56,7 @@ from minidl.cluster.run import Run
 from minidl.cluster.trace.recording import Shares, Traffic
 from minidl.cluster.trace.trace import Event, Trace, play_traces, plot_traces
 from minidl.cluster.work import Work
+from minidl.from_pytorch import explain_missing_names, imports_of
 
 if TYPE_CHECKING:
     from minidl.cluster.engines.mpi import MPI
@@ -98,17 +99,4 @@ __all__ = [
     "plot_traces",
 ]
 
-
-if not TYPE_CHECKING:  # a type checker would accept every wrong name
-
-    def __getattr__(name: str) -> Any:
-        """Return an engine's class, which is imported at the first request."""
-        if name not in engines.PACKAGE_OF:
-            hint = f": {OF_MODULE[name]}" if name in OF_MODULE else ""
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}", name=name)
-        value = globals()[name] = getattr(engines, name)
-        return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+explain_missing_names(__name__, __all__, OF_MODULE, on_demand=imports_of(__file__))
