@@ -40,7 +40,8 @@ if TYPE_CHECKING:  # else they are imported when they are first named: `minidl -
     from minidl.numerical_gradients import gradcheck
     from minidl.random import manual_seed
     from minidl.recomputation import checkpoint
-    from minidl.tensor import Tensor, backward, dependency_graph, depth, grad
+    from minidl.tensor import Tensor, backward, grad
+    from minidl.tensor.dependency_graph import dependency_graph, depth
 
 __version__ = "0.1.0"  # read by pyproject.toml, too
 

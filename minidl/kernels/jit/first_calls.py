@@ -147,6 +147,10 @@ def _updates(row: Array) -> None:
     jit.l2_norm(row)
 
 
+def _adam(row: Array) -> None:
+    jit.adam(row.copy(), row, row.copy(), row.copy(), 1, 0.1, 0.9, 0.999, 1e-8, 0.0, False)
+
+
 def _adaptive_updates(row: Array) -> None:
     p, mean, squares = row.copy(), row.copy(), row.copy()
     jit.adagrad(p, row, squares, 0.1, 1e-8, 0.0)
@@ -247,7 +251,7 @@ FAMILIES_OF_MODELS: tuple[Family, ...] = (
     {
         "losses": lambda dtype: _losses(_rows(dtype)),
         "adaptive_updates": lambda dtype: _adaptive_updates(np.ones(4, dtype)),
-        "adam": lambda dtype: jit.adam(*np.ones((4, 4), dtype), 1, 0.1, 0.9, 0.999, 1e-8, 0.0, False),
+        "adam": lambda dtype: _adam(np.ones(4, dtype)),
         "attention": lambda dtype: _attention(_rows(dtype)),
         "updates": lambda dtype: _updates(np.ones(4, dtype)),
         "embedding_of_few_rows": lambda dtype: jit.embedding_backward(

@@ -17,7 +17,7 @@ import cloudpickle  # noqa: F401
 import multiprocess.forkserver
 
 import minidl.cluster.engines.processes.rank  # noqa: F401
-from minidl import cluster, kernels, nn  # noqa: F401  (nn: with functional, as programs use them)
+from minidl import cluster, kernels
 from minidl.threads import thread_pools
 
 for name in cluster.__all__:

@@ -28,8 +28,8 @@ from minidl.threads import thread_variables
 
 PROCESS_NAME = "minidl rank"
 PRELOAD = "minidl.cluster.engines.processes.preload"
-TRAINING = "minidl.parallel"
-"""The fork server imports what the launcher has of it: otherwise each rank that trains takes 0.1 s to import it."""
+TRAINING = ("minidl.functional", "minidl.nn", "minidl.parallel")
+"""The fork server imports what the launcher has of these: otherwise each rank that trains takes 0.1 s to import it."""
 
 START_DESCRIPTORS = 8  # descriptors that the launcher needs for a moment to start a rank
 SERVER_LOST = (EOFError, ConnectionError)  # raised by a request to a fork server that has ended, or ends meanwhile

@@ -442,7 +442,7 @@ def test_under_mpiexec_the_first_rank_measures_where_all_cut_a_model(tmp_path: P
             seconds = [1, 1, 9] if rank == 0 else [9, 1, 1]
             return pipeline.Costs(tuple(pipeline.UnitCost("", each, 0, 0, 0, 0) for each in seconds), unit)
 
-        sys.modules["minidl.parallel.pipeline.pipeline"].costs_of_units = costs_of_units
+        sys.modules[parallel.Pipeline.__module__].costs_of_units = costs_of_units
         optimizer = partial(optim.SGD, lr=0.1)
         job = parallel.Job(lambda: nn.models.MLP(2, 8, 8, 3), partial(data.spirals, n=40), optimizer, epochs=1)
         report = parallel.train(job, parallel.Pipeline(2, 4, cuts="seconds"), nodes=2, on="mpi")
