@@ -25,7 +25,8 @@ def bench(
         Argument(
             help="step: whole training steps; compiler: compiled functions; memory: the bytes of a step; scaling: "
             "training on several nodes, a core each, and on one; collectives: all-reduce on processes; simulation: "
-            "messages of a simulated all-reduce; launch: nodes that do nothing. By default all of them.",
+            "messages of a simulated all-reduce; launch: nodes that do nothing; compressors: encoding and decoding; "
+            "start: the first start; gpu: training steps on a GPU. By default all of them.",
             show_default=False,
         ),
     ] = None,
@@ -54,6 +55,9 @@ def bench(
             "with all that are installed: pip install 'minidl[bench]' brings torch and jax.",
         ),
     ] = None,
+    write: Annotated[
+        bool, Option("--write", help="Replace the results of these benchmarks in README.md and benchmarks/README.md.")
+    ] = False,
     profile: Annotated[bool, Option("--profile", help="Show where each training step of minidl goes.")] = False,
     simgrid_python: Annotated[
         str, Option(help="An interpreter that can import simgrid (python3-simgrid of Debian and Ubuntu).")
@@ -64,8 +68,9 @@ def bench(
 
     A ratio is minidl's time divided by the other's: below 1 minidl is faster. In memory it is minidl's bytes divided by
     the other's. In scaling, both are minidl's times for a sample, on several nodes and on one: n nodes that lose
-    nothing have the ratio 1 / n. The folder gets the table as Markdown, the numbers of each round as CSV, and a picture
-    of the ratios. Libraries that are not installed are left out.
+    nothing have the ratio 1 / n. In compressors they are passes over memory. Goals, and whether they are met, are in
+    the table. The folder gets the table as Markdown, the numbers of each round as CSV, and a picture of the ratios.
+    Libraries that are not installed are left out.
     """
     with ending("python -m benchmarks"):
         from benchmarks.peers.run import run  # here, so that --help comes at once

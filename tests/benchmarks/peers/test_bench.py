@@ -55,7 +55,9 @@ def test_bad_input_is_refused_in_a_sentence():
 
 def asked(**changes: object) -> Asked:
     nothing = ("benchmarks", "workload", "threads", "nodes", "nbytes", "ranks", "against")
-    return checked(dict.fromkeys(nothing) | {"rounds": 1, "profile": False, "simgrid_python": "python3"} | changes)
+    return checked(
+        dict.fromkeys(nothing) | {"rounds": 1, "profile": False, "write": False, "simgrid_python": "python3"} | changes
+    )
 
 
 def test_what_is_not_installed_or_not_wanted_is_left_out_and_named(monkeypatch):
@@ -232,11 +234,13 @@ ALL = {
     "launch": ["launch", "nodes that do nothing", "2 nodes"],
     "scaling": ["scaling", "mlp-small", "2 nodes"],
     "compiler": ["compiler", "ten operations", "1 thread"],
+    "compressors": ["compressors", "fp16", "encode"],
+    "start": ["start", "kernels of mlp", "empty cache"],
 }
 """The benchmarks, and the first row of each."""
 
 
-@pytest.mark.parametrize("names", [[*ALL][:-2], *exhaustively(["scaling"], ["compiler"])], ids=" ".join)
+@pytest.mark.parametrize("names", [[*ALL][:-4], *exhaustively(*([name] for name in [*ALL][-4:]))], ids=" ".join)
 def test_every_benchmark_measures_minidl_alone(monkeypatch, names):
     monkeypatch.setattr(simulation_run, "MESSAGES", 100)
     small = ("--workload", "mlp-small", "--threads", 1, "--nodes", 2, "--bytes", "4KB", "--ranks", 4, "--rounds", 1)
