@@ -67,10 +67,9 @@ def bench(
     """Compare minidl with other libraries on this machine, measured in turns in one run.
 
     A ratio is minidl's time divided by the other's: below 1 minidl is faster. In memory it is minidl's bytes divided by
-    the other's. In scaling, both are minidl's times for a sample, on several nodes and on one: n nodes that lose
-    nothing have the ratio 1 / n. In compressors they are passes over memory. Goals, and whether they are met, are in
-    the table. The folder gets the table as Markdown, the numbers of each round as CSV, and a picture of the ratios.
-    Libraries that are not installed are left out.
+    the other's; in compressors it is passes over memory. In scaling, both are minidl's times for a sample, on several
+    nodes and on one: n nodes that lose nothing have the ratio 1 / n. A goal is for the comparison with the fastest of
+    the others. The folder gets the numbers of each round. Libraries that are not installed are left out.
     """
     with ending("python -m benchmarks"):
         from benchmarks.peers.run import run  # here, so that --help comes at once

@@ -37,7 +37,7 @@ class Goal(NamedTuple):
 MPICH = frozenset(["MPICH"])
 GOALS = (
     Goal("step", 1.0, against=frozenset(PEERS)),
-    # 1.7 times the samples a second; the small MLP's step takes 0.2 ms, less than the messages
+    # 1.7 times the samples a second, where a step takes more than 1 ms
     *(Goal("scaling", 1 / 1.7, case, "2 nodes") for case in ("mlp-large", "lenet", "resnet-8", "gpt")),
     Goal("collectives", 3.0, "4 KB", "2 nodes", against=MPICH),
     Goal("collectives", 1.3, "64 KB", "2 nodes", against=MPICH),

@@ -51,8 +51,9 @@ def with_rows(page: str, name: str, columns: Row, rows: Sequence[Row], source: s
     older = set(order).difference(*(row[0].split(", ") for row in rows))  # benchmarks whose rows stay
     kept = [(", ".join(name for name in first.split(", ") if name in older), *rest) for first, *rest in _rows_of(table)]
     all_rows = [row for row in (*kept, *rows) if row[0]]
-    table = report.markdown_table(columns, sorted(all_rows, key=lambda row: order.index(row[0].split(", ")[0])))
-    return f"{before}{begin}\n{table}{end}{after}"
+    all_rows.sort(key=lambda row: order.index(row[0].split(", ")[0]))
+    lines = ["| " + " | ".join(cells) + " |" for cells in (columns, *all_rows)]
+    return "\n".join([f"{before}{begin}", lines[0], "|" + "---|" * len(columns), *lines[1:], f"{end}{after}"])
 
 
 def _rows_of(table: str) -> Iterator[Row]:

@@ -1,24 +1,20 @@
-"""What `python -m benchmarks` prints and writes: one table, as Markdown and CSV too, and one picture."""
+"""What `python -m benchmarks` prints, and writes into its folder as CSV; `pages.py` takes its rows from here."""
 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from rich.table import Table
 
-from benchmarks.peers import goals, ratios
+from benchmarks.peers import goals
 from benchmarks.peers.comparisons import Comparison, best
 from benchmarks.peers.step.run import Operations
-from minidl.atomic_files import write_csv, written_whole
+from minidl.atomic_files import write_csv
 from minidl.cli.display import results_table
 from minidl.plots.style import bytes_text, seconds_text
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 COLUMNS = ("benchmark", "case", "setting", "minidl", "compared with", "theirs", "ratio", "quartiles", "goal")
 LEGEND = (
@@ -79,12 +75,8 @@ def profile_table(title: str, operations: Operations, most: int = 12) -> Table:
     return result
 
 
-def write(folder: Path, comparisons: Sequence[Comparison], conditions: Sequence[tuple[str, str]]) -> None:
-    """Write bench.md, bench.csv (each round's seconds, or bytes) and, if anything was compared, ratios.png."""
-    with written_whole(folder / "bench.md") as file:
-        lines = [f"- {name}: {value}\n" for name, value in conditions]
-        table = markdown_table(COLUMNS, (cells for cells, _ in rows(comparisons)))
-        file.write("".join([*lines, "\n", table, "\n", *(f"- {line}\n" for line in LEGEND)]).encode())
+def write(folder: Path, comparisons: Sequence[Comparison]) -> None:
+    """Write bench.csv: the seconds, or bytes, of each round."""
     records = [
         {
             "benchmark": one.benchmark,
@@ -101,21 +93,3 @@ def write(folder: Path, comparisons: Sequence[Comparison], conditions: Sequence[
         for turn, ours in enumerate(one.ours)
     ]
     write_csv(folder / "bench.csv", list(records[0]), records)
-    if any(one.peer for one in comparisons):
-        picture(comparisons).savefig(folder / "ratios.png")
-
-
-def markdown_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table for a page."""
-    lines = ["| " + " | ".join(cells) + " |\n" for cells in (columns, *rows)]
-    return "".join([lines[0], "|" + "---|" * len(columns) + "\n", *lines[1:]])
-
-
-def picture(comparisons: Sequence[Comparison]) -> Figure:
-    """Every ratio, in a panel for each benchmark."""
-    panels = []
-    for name, group in groupby((one for one in comparisons if one.peer), lambda one: one.benchmark):
-        points = [ratios.Point(f"{one.case}, {one.setting}", one.peer, one.ratio, one.quartiles) for one in group]
-        what = "bytes" if name == "memory" else "time"
-        panels.append(ratios.Panel(name, points, f"minidl's {what} / the other's"))
-    return ratios.draw(panels, source="measured")

@@ -1,4 +1,4 @@
-"""A run of `python -m benchmarks`: from what was typed to the table, the picture and the folder."""
+"""A run of `python -m benchmarks`: from what was typed to the table, the folder and the pages."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class Asked:
 
 
 def run(options: dict[str, Any]) -> None:
-    """Run every benchmark, print the table, and write the folder."""
+    """Run every benchmark, print the table, write the folder and, with --write, the pages."""
     asked = checked(options)
     folder = run_folder.prepare(options["out"], "bench")
     console = Console(width=None if sys.stdout.isatty() else PIPED_WIDTH)
@@ -105,7 +105,7 @@ def run(options: dict[str, Any]) -> None:
                     failures.append(f"{name}: {error}")
     except (KeyboardInterrupt, SystemExit):
         if found:
-            report.write(folder, found, where)
+            report.write(folder, found)
         say(console, run_folder.what_is_left(folder))
         raise
     for title, operations in asked.profiles:
@@ -118,7 +118,7 @@ def run(options: dict[str, Any]) -> None:
     for name, figures, met in report.overview(found):
         say(console, f"{name}: {figures}{met and f'; goals met: {met}'}")
     if found:
-        report.write(folder, found, where)
+        report.write(folder, found)
         say(console, run_folder.contents(folder))
     else:
         folder.rmdir()
@@ -226,14 +226,6 @@ def _simulations(asked: Asked, progress: Progress) -> Iterator[Comparison]:
         yield from simulation_run.compare(ranks, python, asked.rounds, progress)
 
 
-def _compressors(asked: Asked, progress: Progress) -> Iterator[Comparison]:
-    yield from compressors.compare(asked.rounds, progress)
-
-
-def _starts(asked: Asked, progress: Progress) -> Iterator[Comparison]:
-    yield from start.compare(asked.rounds, progress)
-
-
 def _gpu(asked: Asked, progress: Progress) -> Iterator[Comparison]:
     if missing := gpu.missing():
         asked.skipped.append(f"gpu is left out: {missing}")
@@ -255,7 +247,7 @@ MEASURED: dict[str, Callable[[Asked, Progress], Iterator[Comparison]]] = {
     "collectives": _collectives,
     "simulation": _simulations,
     "launch": _launches,
-    "compressors": _compressors,
-    "start": _starts,
+    "compressors": lambda asked, progress: compressors.compare(asked.rounds, progress),
+    "start": lambda asked, progress: start.compare(asked.rounds, progress),
     "gpu": _gpu,
 }
