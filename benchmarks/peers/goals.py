@@ -20,7 +20,7 @@ class Goal(NamedTuple):
         case        "" matches every case
         setting     "" matches every setting
         is_seconds  whether `most` bounds minidl's median time; by default it bounds the median ratio
-        against     libraries that must have been measured, or there is no verdict
+        against     libraries without which the goal is not judged
     """
 
     benchmark: str
@@ -55,11 +55,12 @@ GOALS = (
 
 
 def verdict(one: Comparison, measured: set[str]) -> str:
-    """The goal and whether it is met, such as "≤ 1.00: met"; "" without a goal, or without its libraries."""
-    goal = next((goal for goal in GOALS if goal.matches(one) and goal.against <= measured), None)
+    """The goal and whether it is met: "≤ 1.00: met"; the goal alone if its libraries are missing; "" without a goal."""
+    goal = next((goal for goal in GOALS if goal.matches(one)), None)
     if goal is None:
         return ""
-    value, text = one.ratio, f"{goal.most:.2f}"
-    if goal.is_seconds:
-        value, text = statistics.median(one.ours), seconds_text(goal.most)
-    return f"≤ {text}: {'met' if value <= goal.most else 'missed'}"
+    said = f"≤ {seconds_text(goal.most) if goal.is_seconds else f'{goal.most:.2f}'}"
+    if not goal.against <= measured:
+        return said
+    value = statistics.median(one.ours) if goal.is_seconds else one.ratio
+    return f"{said}: {'met' if value <= goal.most else 'missed'}"
