@@ -27,16 +27,16 @@ def write(comparisons: Sequence[Comparison], conditions: Sequence[tuple[str, str
     results = [cells for cells, is_best in report.rows(comparisons) if is_best]
     measured = f"{where['date'].split()[0]}, {where['machine'].split(';')[0]}"
     overview = [(name, BENCHMARKS[name], *cells, measured) for name, *cells in report.overview(comparisons)]
-    texts = {}
-    for page, tables in {
-        "benchmarks/README.md": {"results": (report.COLUMNS, results), "conditions": (MEASURED, run)},
-        "README.md": {"overview": (OVERVIEW, overview)},
-    }.items():
-        texts[ROOT / page] = (ROOT / page).read_text(encoding="utf-8")
-        for name, (columns, rows) in tables.items():
-            texts[ROOT / page] = with_rows(texts[ROOT / page], name, columns, rows, page)
-    for path, text in texts.items():
-        with written_whole(path) as file:
+    texts: dict[str, str] = {}
+    for page, table, columns, rows in (
+        ("benchmarks/README.md", "results", report.COLUMNS, results),
+        ("benchmarks/README.md", "conditions", MEASURED, run),
+        ("README.md", "overview", OVERVIEW, overview),
+    ):
+        text = texts.get(page) or (ROOT / page).read_text(encoding="utf-8")
+        texts[page] = with_rows(text, table, columns, rows, page)
+    for page, text in texts.items():
+        with written_whole(ROOT / page) as file:
             file.write(text.encode())
 
 
