@@ -620,8 +620,8 @@ print(compiler.share_subexpressions(compiler.trace(writes, ones)))
 # %% [markdown]
 # ## What others reach
 #
-# minidl's benchmarks have the line of this page, and the step of a small MLP, and compare with other compilers on one
-# core. Two programs are no ranking:
+# minidl's benchmarks compare the line of this page, and the step of a small MLP, with other compilers on one core. Two
+# programs are no ranking:
 
 # %% source_hidden=true
 page = (Path(course.__file__).parents[1] / "benchmarks/README.md").read_text(encoding="utf-8")
