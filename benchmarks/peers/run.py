@@ -86,11 +86,11 @@ class Asked:
 def run(options: dict[str, Any]) -> None:
     """Run every benchmark, print the table, write the folder and, with --write, the pages."""
     asked = checked(options)
-    folder = run_folder.prepare(options["out"], "bench")
-    console = Console(width=None if sys.stdout.isatty() else PIPED_WIDTH)
     where = list(conditions())
     if asked.write:
         pages.write([], where, [])  # pages that cannot be written are found out before the measurements
+    folder = run_folder.prepare(options["out"], "bench")
+    console = Console(width=None if sys.stdout.isatty() else PIPED_WIDTH)
     for name, value in where:
         say(console, f"{name}: {value}")
     found: list[Comparison] = []
@@ -116,7 +116,7 @@ def run(options: dict[str, Any]) -> None:
     for line in left_out:
         say(console, line)
     for name, figures, met in report.overview(found):
-        say(console, f"{name}: {figures}{met and f'; goals met: {met}'}")
+        say(console, f"{name}: {figures}" + (f"; goals met: {met}" if met else ""))
     if found:
         report.write(folder, found)
         say(console, run_folder.contents(folder))
