@@ -35,7 +35,7 @@ PEERS = {  # what is typed, and the sides that it means
     "simgrid": ("SimGrid",),
     "none": (),
 }
-PIPED_WIDTH = 130  # columns, of a table that no terminal bounds
+PIPED_WIDTH = 150  # columns, of a table that no terminal bounds
 
 
 @dataclass
