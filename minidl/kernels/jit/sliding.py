@@ -87,15 +87,13 @@ def _store_3(out: Any, p: int, x: Any, y: Any, z: Any) -> None:
 def correlate(rows: Any, start: int, shifts: Any, g: Any, gradient: Any) -> None:
     """gradient[f, t] += sum over p of g[f, p] rows[start + shifts[t] + p]: the gradient of `slide` for its weights.
 
-    The number of f is even; of t, a multiple of 3; of p, a multiple of three vectors.
+    f counts to 2 or 4; the number of t is a multiple of 3; of p, a multiple of three vectors.
     """
-    fours = g.shape[0] - g.shape[0] % 4
-    for f in range(0, fours, 4):  # four filters' g stay in the first cache
-        for t in range(0, shifts.size, 3):
-            _add_products_4(rows, start, shifts[t : t + 3], g[f : f + 4].reshape(-1), gradient[f : f + 4, t : t + 3])
-    if fours < g.shape[0]:
-        for t in range(0, shifts.size, 3):
-            _add_products_2(rows, start, shifts[t : t + 3], g[fours:].reshape(-1), gradient[fours:, t : t + 3])
+    for t in range(0, shifts.size, 3):
+        if g.shape[0] == 4:
+            _add_products_4(rows, start, shifts[t : t + 3], g.reshape(-1), gradient[:, t : t + 3])
+        else:
+            _add_products_2(rows, start, shifts[t : t + 3], g.reshape(-1), gradient[:, t : t + 3])
 
 
 @inner(REASSOCIATE)
