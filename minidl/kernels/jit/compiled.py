@@ -12,7 +12,7 @@ CONTRACT = {"contract"}  # a product and a sum may become one instruction
 REASSOCIATE = {"contract", "reassoc"}  # and sums may be taken in any order: several at once
 
 KERNEL_OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
-INNER_OPTIONS = KERNEL_OPTIONS | {"no_cpython_wrapper": True}  # a wrapper takes longer to compile than many a function
+INNER_OPTIONS = KERNEL_OPTIONS | {"no_cpython_wrapper": True, "_nrt": False}
 
 KERNELS: list[Any] = []
 """All functions that are compiled here, as numba's dispatchers."""
