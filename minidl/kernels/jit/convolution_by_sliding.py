@@ -37,7 +37,7 @@ def conv2d(
     channels, window, side = weight.shape[1], weight.shape[2:], x.shape[2:]
 
     def layout_of(images: int) -> Layout:
-        return layout_forward((images, channels, *side), window, stride, padding, dilation)
+        return layout_forward((images, channels, *side), window, stride, padding, dilation, is_near=True)
 
     out = np.empty((len(x), len(weight), *layout_of(len(x)).size), dtype=x.dtype)
     _slide(x, layout_of, [weight.reshape(groups, len(weight) // groups, -1)], shift, out)
