@@ -1,8 +1,9 @@
 """The memory layout of padded images: every tap of a filter reads at one constant shift.
 
-The images of one channel are written side by side into one plane, which is stored row after row. Between two images lie
-only as many zeros as a window can overhang: they are the right margin of one image and the left margin of the next. With
-a stride of s, the s x s classes of pixels (by row and column modulo s) get a plane each, in which windows are neighbours.
+The images of one channel are written side by side into one plane, which is stored row after row. Between two images
+lie only as many zeros as a window can overhang: they are the right margin of one image and the left margin of the next.
+With a stride of s, the s x s classes of pixels (by row and column modulo s) get a plane each, in which windows are
+neighbours.
 """
 
 from __future__ import annotations
