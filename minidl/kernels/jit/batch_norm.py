@@ -247,7 +247,7 @@ def _backward_row(g: Any, mean_g: Any, mean_gx: Any, factor: Any, gradient: Any)
         gradient[j] = (g[j] - mean_g[j] - gradient[j] * mean_gx[j]) * factor[j]
 
 
-@inner()
+@inner(allocates=True)
 def _row(of_channels: Any, m: int, together: int) -> Any:
     """Expand the channels' numbers to a row."""
     row = np.empty(together * of_channels.size * m, of_channels.dtype)
@@ -260,7 +260,7 @@ def _row(of_channels: Any, m: int, together: int) -> Any:
     return row
 
 
-@inner()
+@inner(allocates=True)
 def _by_channel(row: Any, channels: int, m: int) -> Any:
     """Sum a row's numbers by channel."""
     sums = np.zeros(channels)

@@ -43,6 +43,10 @@ def compiled(fastmath: bool | set[str] = False) -> Callable[[Callable[..., Any]]
     return decorate
 
 
-def inner(fastmath: bool | set[str] = False) -> Callable[[Callable[..., Any]], Any]:
-    """Compile the decorated function into the kernels that call it; Python cannot call it."""
-    return njit(fastmath=fastmath, **INNER_OPTIONS)
+def inner(fastmath: bool | set[str] = False, allocates: bool = False) -> Callable[[Callable[..., Any]], Any]:
+    """Compile the decorated function into the kernels that call it; Python cannot call it.
+
+    Only a function that allocates arrays counts references to those among its arguments. Each costs two atomic
+    instructions: to copy a row of eight numbers took 27 ns with them, 3 without (measured on one core with AVX-512).
+    """
+    return njit(fastmath=fastmath, **INNER_OPTIONS | {"_nrt": allocates})

@@ -86,7 +86,7 @@ def _columns(x: Array, groups: int, layout: Layout) -> Iterator[tuple[int, int, 
 
     Rows are numbered across images: row y of image i has number i oh + y.
     """
-    images, lead, stride, height, pitch, _ = layout.numbers
+    images, lead, stride, apart, pitch, _ = layout.numbers
     (oh, ow), shifts = layout.size, layout.shifts[: layout.taps]
     laid_out = np.zeros((layout.planes, layout.plane_size), dtype=x.dtype)
     blocks = -(-images * oh // max(1, BLOCK // (layout.taps * ow)))
@@ -95,22 +95,22 @@ def _columns(x: Array, groups: int, layout: Layout) -> Iterator[tuple[int, int, 
     for begin in range(0, len(x), images):
         end = min(begin + images, len(x))
         for group in range(groups):
-            _lay_out(x[begin:end], group, x.shape[1] // groups, laid_out, lead, stride, height, pitch)
+            _lay_out(x[begin:end], group, x.shape[1] // groups, laid_out, lead, stride, apart, pitch)
             for row in range(0, (end - begin) * oh, rows):
                 count = min(rows, (end - begin) * oh - row)
-                _unfold(laid_out, shifts, height, pitch, row, count, oh, ow, memory)
+                _unfold(laid_out, shifts, apart, pitch, row, count, oh, ow, memory)
                 columns = memory[: layout.taps * count * ow].reshape(layout.taps, count * ow)
                 yield group, begin * oh + row, columns
 
 
 @compiled()
-def _lay_out(x: Any, group: int, channels: int, rows: Any, lead: Any, stride: Any, height: int, pitch: int) -> None:
-    lay_out(x, group * channels, channels, rows, lead, stride, height, pitch)
+def _lay_out(x: Any, group: int, channels: int, rows: Any, lead: Any, stride: Any, apart: int, pitch: int) -> None:
+    lay_out(x, group * channels, channels, rows, lead, stride, apart, pitch)
 
 
 @compiled()
 def _unfold(
-    laid_out: Any, shifts: Any, height: int, pitch: int, row: int, count: int, oh: int, ow: int, columns: Any
+    laid_out: Any, shifts: Any, apart: int, pitch: int, row: int, count: int, oh: int, ow: int, columns: Any
 ) -> None:
     """columns[t, r, j] = laid_out[shifts[t] + place of row + r + j], 8 numbers at a time.
 
@@ -120,7 +120,7 @@ def _unfold(
     target = 0
     for t in range(shifts.size):
         for r in range(row, row + count):
-            source = shifts[t] + (r // oh * height + r % oh) * pitch
+            source = shifts[t] + r // oh * apart + r % oh * pitch
             for j in range(0, ow, 8):
                 _copy_8(flat, source + j, columns, target + j)
             target += ow

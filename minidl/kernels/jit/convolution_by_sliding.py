@@ -4,9 +4,8 @@ layout.py    positions in memory, chosen so that every tap of the filter is one 
 sliding.py   the inner loops
 this file    image -> rows -> sums -> image, for the output and for both gradients
 
-Threads divide the images. For the gradient of the weights, a sum over images, they divide the filters instead, so that
-the order of additions, and with it the bits, are the same for any number of threads. Each thread then lays out all
-images, which is a sixth more work for two threads, or a quarter with a stride of 2.
+Threads divide the images. The gradient of the weights is a sum over images: each section of them has a sum of its own,
+and these are added at the end. So the order of additions, and with it the bits, are the same for any number of threads.
 """
 
 from __future__ import annotations
@@ -27,6 +26,7 @@ Pair = tuple[int, int]
 Shape = tuple[int, ...]
 
 WORTH_A_THREAD = 2_000_000  # multiply-adds; they take 70 us with 16 channels, 140 us with one
+SECTIONS = 8  # of the images, at most: the gradient of the weights is summed in each of them
 
 
 def conv2d(
@@ -37,7 +37,7 @@ def conv2d(
     channels, window, side = weight.shape[1], weight.shape[2:], x.shape[2:]
 
     def layout_of(images: int) -> Layout:
-        return layout_forward((images, channels, *side), window, stride, padding, dilation)
+        return layout_forward((images, channels, *side), window, stride, padding, dilation, is_near=True)
 
     out = np.empty((len(x), len(weight), *layout_of(len(x)).size), dtype=x.dtype)
     _slide(x, layout_of, [weight.reshape(groups, len(weight) // groups, -1)], shift, out)
@@ -74,28 +74,17 @@ def conv2d_backward_weight(
 ) -> Array:
     """g (n, f, oh, ow), x (n, c, h, w) -> the gradient with respect to the weight, of the given shape."""
     layout = layout_forward((len(x), *shape[1:2], *x.shape[2:]), shape[2:], stride, padding, dilation)
-    filters, channels = shape[0] // groups, shape[1]
-    even = filters + filters % 2
-    gradient = np.zeros((groups, even, layout.shifts.size), dtype=x.dtype)
+    filters, images = shape[0] // groups, layout.numbers[0]
+    share = -(-len(x) // (images * SECTIONS)) * images
+    partial = np.zeros((-(-len(x) // share), groups, filters + filters % 2, layout.shifts.size), dtype=x.dtype)
 
-    def of_groups(begin: int, end: int) -> None:
-        correlate_with(begin, 0, filters, gradient[begin:end])
-
-    def of_filters(begin: int, end: int) -> None:
-        correlate_with(0, 4 * begin, min(4 * end, filters) - 4 * begin, gradient[:, 4 * begin : 4 * end])
-
-    def correlate_with(group: int, first: int, count: int, out: Array) -> None:
+    def of_turns(begin: int, end: int) -> None:
         rows = np.zeros((layout.planes, layout.plane_size), dtype=x.dtype)
-        tile = np.zeros((out.shape[1], layout.tile_size), dtype=x.dtype)
-        share = (group * channels, channels, group * filters + first, count)
-        _correlate(x, g, rows, tile, layout.shifts, out, share, *layout.numbers)
+        tile = np.zeros((4, layout.tile_size), dtype=x.dtype)
+        _correlate(x, g, begin, end, share, rows, tile, layout.shifts, partial, *layout.numbers)
 
-    work = g.size * layout.taps
-    if groups > 1:
-        parallel_for(groups, work // WORTH_A_THREAD, of_groups)
-    else:
-        parallel_for(-(-filters // 4), work // WORTH_A_THREAD, of_filters)
-    gradient = gradient[:, :filters, : layout.taps].reshape(shape)
+    parallel_for(len(partial) * groups * -(-filters // 4), g.size * layout.taps // WORTH_A_THREAD, of_turns)
+    gradient = partial.sum(axis=0)[:, :filters, : layout.taps].reshape(shape)
     if np.isnan(gradient).any():  # perhaps from 0 * inf, with a zero between the rows
         return reference.conv2d_backward_weight(g, x, shape, stride, padding, dilation, groups)
     return gradient
@@ -124,87 +113,89 @@ def _slide(x: Array, layout_of: Callable[[int], Layout], taps: list[Array], bias
 @compiled()
 def _slide_over_images(
     x: Any, rows: Any, shifts: Any, ends: Any, weights: Any, bias: Any, tile: Any, out: Any,
-    images: int, lead: Any, stride: Any, height: int, pitch: int, tile_rows: int, down: Any, across: Any,
+    images: int, lead: Any, stride: Any, apart: int, pitch: int, tile_rows: int, down: Any, across: Any,
 ) -> None:  # fmt: skip
     (classes, even, _), groups = tile.shape, weights.shape[0]
-    channels, highest = x.shape[1] // groups, 0
+    channels, height = x.shape[1] // groups, 0
     for i in range(down.shape[0]):
-        highest = max(highest, down[i, 0])
+        height = max(height, down[i, 0])
     for begin in range(0, x.shape[0], images):
         end = min(begin + images, x.shape[0])
         for group in range(groups):
-            lay_out(x[begin:end], group * channels, channels, rows, lead, stride, height, pitch)
-            for row in range(0, (end - begin - 1) * height + highest, tile_rows):
-                last = min(row + tile_rows, (end - begin) * height)
+            lay_out(x[begin:end], group * channels, channels, rows, lead, stride, apart, pitch)
+            for row in range(0, height, tile_rows):
                 for i in range(down.shape[0]):
                     for j in range(classes):
                         first, stop = ends[i * classes + j], ends[i * classes + j + 1]
                         taps = weights[group, even * first : even * stop].reshape(even, stop - first)
                         slide(rows.reshape(-1), row * pitch, shifts[first:stop], taps, tile[j])
-                    _write(tile, pitch, row, last, height, down[i, 0], down.shape[0], down[i, 1], across, bias, begin,
-                           group, groups, out)  # fmt: skip
+                    last = min(row + tile_rows, down[i, 0])
+                    _write(tile, apart, pitch, row, last, down.shape[0], down[i, 1], across, bias, group, groups,
+                           out[begin:end])  # fmt: skip
 
 
 @inner()
 def _write(
-    tile: Any, pitch: int, row: int, last: int, height: int, count: int, step: int, first: int, across: Any, bias: Any,
-    image: int, group: int, groups: int, out: Any,
+    tile: Any, apart: int, pitch: int, row: int, last: int, step: int, first: int, across: Any, bias: Any,
+    group: int, groups: int, out: Any,
 ) -> None:  # fmt: skip
     """Write rows row, ..., last - 1 of the tile into the images, its classes of columns alternately."""
-    flat, sums, (filters, h, w) = out.reshape(-1), tile.reshape(-1), out.shape[1:]
-    own, apart = filters // groups, tile.shape[1] * tile.shape[2]
-    r = row
-    while r < last:  # image by image, filter by filter: in the order of memory
-        i, y = image + r // height, r % height
-        rows = min(height - y, last - r)
+    flat, sums, (images, filters, h, w) = out.reshape(-1), tile.reshape(-1), out.shape
+    own, beyond = filters // groups, tile.shape[1] * tile.shape[2]
+    for i in range(images):  # image by image, filter by filter: in the order of memory
         for k in range(own):
-            f, source = group * own + k, k * tile.shape[2] + (r - row) * pitch
-            target = ((i * filters + f) * h + y * step + first) * w
-            for _ in range(min(rows, count - y)):
+            f, source = group * own + k, k * tile.shape[2] + i * apart
+            target = ((i * filters + f) * h + row * step + first) * w
+            for _ in range(row, last):
                 if across.shape[0] == 1:
                     copy_row(sums, source, flat, target, w, bias[f])
                 elif across.shape[0] == 2:
-                    even, odd = source + across[0, 1] * apart, source + across[1, 1] * apart
+                    even, odd = source + across[0, 1] * beyond, source + across[1, 1] * beyond
                     merge_rows(sums, even, odd, flat, target, w, bias[f])
                 else:
                     for j in range(across.shape[0]):
-                        s, t = np.uint64(source + j * apart), np.uint64(target + across[j, 1])
+                        s, t = np.uint64(source + j * beyond), np.uint64(target + across[j, 1])
                         for q in range(across[j, 0]):
                             flat[t + np.uint64(q * across.shape[0])] = sums[s + np.uint64(q)] + bias[f]
                 source, target = source + pitch, target + step * w
-        r += rows
 
 
 @compiled()
 def _correlate(
-    x: Any, g: Any, rows: Any, tile: Any, shifts: Any, gradient: Any, share: Any,
-    images: int, lead: Any, stride: Any, height: int, pitch: int, tile_rows: int,
+    x: Any, g: Any, begin: int, end: int, share: int, rows: Any, tile: Any, shifts: Any, gradient: Any,
+    images: int, lead: Any, stride: Any, apart: int, pitch: int, tile_rows: int,
 ) -> None:  # fmt: skip
-    """share: the first channel, the channels of a group, the first filter, how many filters of a group"""
+    """Turns begin, ..., end - 1; each is a section of `share` images, a group of channels and four filters."""
     flat, places, zero, (filters, oh, ow) = g.reshape(-1), tile.reshape(-1), g.dtype.type(0), g.shape[1:]
-    first_channel, channels, first_filter, own = share
-    for begin in range(0, x.shape[0], images):
-        end = min(begin + images, x.shape[0])
-        for group in range(gradient.shape[0]):
-            lay_out(x[begin:end], first_channel + group * channels, channels, rows, lead, stride, height, pitch)
-            for row in range(0, (end - begin - 1) * height + oh, tile_rows):
-                tile[:] = 0
-                last = min(row + tile_rows, (end - begin) * height)
-                r = row
-                while r < last:
-                    i, y = begin + r // height, r % height
-                    count = min(height - y, last - r)
-                    for k in range(own):
-                        source = ((i * filters + first_filter + group * own + k) * oh + y) * ow
-                        target = k * tile.shape[1] + (r - row) * pitch
-                        for q in range(min(count, oh - y)):
-                            copy_row(flat, source + q * ow, places, target + q * pitch, ow, zero)
-                    r += count
-                correlate(rows.reshape(-1), row * pitch, shifts, tile, gradient[group])
+    _, groups, even, _ = gradient.shape
+    own, channels, fours = filters // groups, x.shape[1] // groups, -(-even // 4)
+    for section in range(begin // (groups * fours), -(-end // (groups * fours))):
+        low, high = max(begin - section * groups * fours, 0), min(end - section * groups * fours, groups * fours)
+        beyond = min((section + 1) * share, x.shape[0])
+        for image in range(section * share, beyond, images):
+            count = min(images, beyond - image)
+            for group in range(low // fours, -(-high // fours)):
+                lay_out(x[image : image + count], group * channels, channels, rows, lead, stride, apart, pitch)
+                for row in range(0, oh, tile_rows):
+                    last = min(row + tile_rows, oh)
+                    if count < images or last - row < tile_rows:
+                        tile[:] = 0
+                    for f in range(4 * max(low - group * fours, 0), min(4 * (high - group * fours), own), 4):
+                        for k in range(min(4, own - f)):
+                            for i in range(count):
+                                source = (((image + i) * filters + group * own + f + k) * oh + row) * ow
+                                target = k * tile.shape[1] + i * apart
+                                for _ in range(row, last):
+                                    copy_row(flat, source, places, target, ow, zero)
+                                    source, target = source + ow, target + pitch
+                        stop = min(f + 4, even)
+                        correlate(
+                            rows.reshape(-1), row * pitch, shifts, tile[: stop - f], gradient[section, group, f:stop]
+                        )
 
 
 @inner()
-def lay_out(x: Any, first: int, channels: int, rows: Any, lead: Any, stride: Any, height: int, pitch: int) -> None:
+def lay_out(x: Any, first: int, channels: int, rows: Any, lead: Any, stride: Any, apart: int, pitch: int) -> None:
     """Write channels first : first + channels of the images into the planes, one plane for each class of pixels."""
     (n, all_channels, h, w), flat, places, zero = x.shape, x.reshape(-1), rows.reshape(-1), x.dtype.type(0)
     size = rows.shape[1]
@@ -213,7 +204,7 @@ def lay_out(x: Any, first: int, channels: int, rows: Any, lead: Any, stride: Any
             i, down = (y + lead[0]) % stride[0], (y + lead[0]) // stride[0]
             plane = (c * stride[0] + i) * stride[1] * size + down * pitch
             for image in range(n):  # innermost: an order that follows memory was slower
-                source, target = ((image * all_channels + first + c) * h + y) * w, plane + image * height * pitch
+                source, target = ((image * all_channels + first + c) * h + y) * w, plane + image * apart
                 if stride[1] == 1:
                     copy_row(flat, source, places, target + lead[1], w, zero)
                 elif stride[1] == 2:

@@ -87,15 +87,12 @@ def _store_3(out: Any, p: int, x: Any, y: Any, z: Any) -> None:
 def correlate(rows: Any, start: int, shifts: Any, g: Any, gradient: Any) -> None:
     """gradient[f, t] += sum over p of g[f, p] rows[start + shifts[t] + p]: the gradient of `slide` for its weights.
 
-    The number of f is even; of t, a multiple of 3; of p, a multiple of three vectors.
+    f counts to 2 or 4; the number of t is a multiple of 3; of p, a multiple of three vectors.
     """
-    fours = g.shape[0] - g.shape[0] % 4
-    for f in range(0, fours, 4):  # four filters' g stay in the first cache
-        for t in range(0, shifts.size, 3):
-            _add_products_4(rows, start, shifts[t : t + 3], g[f : f + 4].reshape(-1), gradient[f : f + 4, t : t + 3])
-    if fours < g.shape[0]:
-        for t in range(0, shifts.size, 3):
-            _add_products_2(rows, start, shifts[t : t + 3], g[fours:].reshape(-1), gradient[fours:, t : t + 3])
+    if g.shape[0] == 4:
+        _add_products_4(rows, start, shifts, g.reshape(-1), gradient)
+    else:
+        _add_products_2(rows, start, shifts, g.reshape(-1), gradient)
 
 
 @inner(REASSOCIATE)
@@ -103,21 +100,22 @@ def _add_products_4(rows: Any, start: int, shifts: Any, g: Any, gradient: Any) -
     never_inlined()
     wide_vectors()
     n, positions = numbers_of(rows), U(g.size // 4)
-    i, j, k = U(start + shifts[0]), U(start + shifts[1]), U(start + shifts[2])
-    a0 = a1 = a2 = b0 = b1 = b2 = c0 = c1 = c2 = d0 = d1 = d2 = zeros(rows)
-    for position in range(0, positions, n):
-        p = U(position)
-        x, y, z = load(rows, i + p), load(rows, j + p), load(rows, k + p)
-        a, b = load(g, p), load(g, p + positions)
-        a0, a1, a2 = multiply_add(a, x, a0), multiply_add(a, y, a1), multiply_add(a, z, a2)
-        b0, b1, b2 = multiply_add(b, x, b0), multiply_add(b, y, b1), multiply_add(b, z, b2)
-        c, d = load(g, p + U(2) * positions), load(g, p + U(3) * positions)
-        c0, c1, c2 = multiply_add(c, x, c0), multiply_add(c, y, c1), multiply_add(c, z, c2)
-        d0, d1, d2 = multiply_add(d, x, d0), multiply_add(d, y, d1), multiply_add(d, z, d2)
-    _add_totals(gradient[0], a0, a1, a2)
-    _add_totals(gradient[1], b0, b1, b2)
-    _add_totals(gradient[2], c0, c1, c2)
-    _add_totals(gradient[3], d0, d1, d2)
+    for t in range(0, shifts.size, 3):
+        i, j, k = U(start + shifts[t]), U(start + shifts[t + 1]), U(start + shifts[t + 2])
+        a0 = a1 = a2 = b0 = b1 = b2 = c0 = c1 = c2 = d0 = d1 = d2 = zeros(rows)
+        for position in range(0, positions, n):
+            p = U(position)
+            x, y, z = load(rows, i + p), load(rows, j + p), load(rows, k + p)
+            a, b = load(g, p), load(g, p + positions)
+            a0, a1, a2 = multiply_add(a, x, a0), multiply_add(a, y, a1), multiply_add(a, z, a2)
+            b0, b1, b2 = multiply_add(b, x, b0), multiply_add(b, y, b1), multiply_add(b, z, b2)
+            c, d = load(g, p + U(2) * positions), load(g, p + U(3) * positions)
+            c0, c1, c2 = multiply_add(c, x, c0), multiply_add(c, y, c1), multiply_add(c, z, c2)
+            d0, d1, d2 = multiply_add(d, x, d0), multiply_add(d, y, d1), multiply_add(d, z, d2)
+        _add_totals(gradient[0, t:], a0, a1, a2)
+        _add_totals(gradient[1, t:], b0, b1, b2)
+        _add_totals(gradient[2, t:], c0, c1, c2)
+        _add_totals(gradient[3, t:], d0, d1, d2)
 
 
 @inner(REASSOCIATE)
@@ -125,16 +123,17 @@ def _add_products_2(rows: Any, start: int, shifts: Any, g: Any, gradient: Any) -
     never_inlined()
     wide_vectors()
     n, positions = numbers_of(rows), U(g.size // 2)
-    i, j, k = U(start + shifts[0]), U(start + shifts[1]), U(start + shifts[2])
-    a0 = a1 = a2 = b0 = b1 = b2 = zeros(rows)
-    for position in range(0, positions, n):
-        p = U(position)
-        x, y, z = load(rows, i + p), load(rows, j + p), load(rows, k + p)
-        a, b = load(g, p), load(g, p + positions)
-        a0, a1, a2 = multiply_add(a, x, a0), multiply_add(a, y, a1), multiply_add(a, z, a2)
-        b0, b1, b2 = multiply_add(b, x, b0), multiply_add(b, y, b1), multiply_add(b, z, b2)
-    _add_totals(gradient[0], a0, a1, a2)
-    _add_totals(gradient[1], b0, b1, b2)
+    for t in range(0, shifts.size, 3):
+        i, j, k = U(start + shifts[t]), U(start + shifts[t + 1]), U(start + shifts[t + 2])
+        a0 = a1 = a2 = b0 = b1 = b2 = zeros(rows)
+        for position in range(0, positions, n):
+            p = U(position)
+            x, y, z = load(rows, i + p), load(rows, j + p), load(rows, k + p)
+            a, b = load(g, p), load(g, p + positions)
+            a0, a1, a2 = multiply_add(a, x, a0), multiply_add(a, y, a1), multiply_add(a, z, a2)
+            b0, b1, b2 = multiply_add(b, x, b0), multiply_add(b, y, b1), multiply_add(b, z, b2)
+        _add_totals(gradient[0, t:], a0, a1, a2)
+        _add_totals(gradient[1, t:], b0, b1, b2)
 
 
 @inner()
