@@ -15,7 +15,8 @@ from typing import Any, NamedTuple, TypeVar
 
 from minidl.cluster.cost.network import Network
 from minidl.cluster.engines.protocol import CollectiveCall
-from minidl.cluster.engines.simulation.batched.clocks import Clocks, ClocksUntil, Timed, Unplayable
+from minidl.cluster.engines.simulation.batched.blocks import Timed
+from minidl.cluster.engines.simulation.batched.clocks import Clocks, ClocksUntil, Unplayable
 from minidl.cluster.engines.simulation.batched.plans import PLANS
 from minidl.cluster.engines.simulation.ports import Ports
 from minidl.cluster.engines.simulation.scheduler import INFINITY, Moment, Scheduler

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -13,7 +13,7 @@ from minidl.cluster.collectives import rounds
 from minidl.cluster.collectives.partition import split
 from minidl.cluster.collectives.rounds import Integers
 from minidl.cluster.engines.payload import encode, is_plain
-from minidl.cluster.engines.simulation.batched.clocks import Timed, timed
+from minidl.cluster.engines.simulation.batched.blocks import Block, Timed, blocks, kept_for_few
 from minidl.cluster.engines.simulation.batched.values import all_reduced
 from minidl.cluster.phantom import Phantom
 
@@ -72,10 +72,13 @@ def is_nothing(content: None) -> bool:
 
 
 def _all_reduce(name: str) -> Plan:
+    @kept_for_few
+    def timed(p: int, elements: int, itemsize: int, **options: Any) -> Timed:
+        as_data = rounds.all_reduce(name, p, elements, itemsize, **options)
+        return Timed(blocks(p, as_data.rounds), as_data.sizes * itemsize)
+
     def rounds_of_vectors(vectors: Sequence[Any], **options: Any) -> Timed:
-        itemsize = vectors[0].itemsize
-        as_data = rounds.all_reduce(name, len(vectors), len(vectors[0]), itemsize, **options)
-        return timed(as_data.rounds, as_data.sizes * itemsize)
+        return timed(len(vectors), len(vectors[0]), vectors[0].itemsize, **options)
 
     def results(vectors: Sequence[Any], op: str = "sum", **options: Any) -> list[None]:
         if not isinstance(vectors[0], Phantom):
@@ -87,11 +90,16 @@ def _all_reduce(name: str) -> Plan:
     return Plan(is_array, rounds_of_vectors, results)
 
 
+@kept_for_few
+def _ring(p: int, rounds_of_ring: Callable[..., rounds.Rounds]) -> Iterable[Block]:
+    return blocks(p, rounds_of_ring(np.arange(p), np.arange(p)))
+
+
 def _reduce_scatter_rounds(arrays: Sequence[Any]) -> Timed:
-    ranks, x = np.arange(len(arrays)), arrays[0]
+    p, x = len(arrays), arrays[0]
     bytes_per_row = x.nbytes // len(x) if len(x) else 0
-    start, end = rounds.divided(len(x), len(ranks)).T
-    return timed(rounds.reduce_scatter_ring(ranks, ranks), (end - start) * bytes_per_row)
+    start, end = rounds.divided(len(x), p).T
+    return Timed(_ring(p, rounds.reduce_scatter_ring), (end - start) * bytes_per_row)
 
 
 def _reduce_scatter_results(arrays: Sequence[Any], op: str = "sum") -> Sequence[Any]:
@@ -101,8 +109,7 @@ def _reduce_scatter_results(arrays: Sequence[Any], op: str = "sum") -> Sequence[
 
 
 def _all_gather_rounds(items: Sequence[Any]) -> Timed:
-    ranks = np.arange(len(items))
-    return timed(rounds.all_gather_ring(ranks, ranks), _bytes(items))
+    return Timed(_ring(len(items), rounds.all_gather_ring), _bytes(items))
 
 
 def _all_gather_results(items: Sequence[Any]) -> Sequence[list[Any]]:
@@ -110,8 +117,14 @@ def _all_gather_results(items: Sequence[Any]) -> Sequence[list[Any]]:
     return OnLeaving(len(items), lambda rank: _received(kept))
 
 
+@kept_for_few
+def _of_all(p: int, rounds_of_all: Callable[[int], rounds.Rounds]) -> Iterable[Block]:
+    return blocks(p, rounds_of_all(p))
+
+
 def _all_to_all_rounds(items: Sequence[Sequence[Any]]) -> Timed:
-    return timed(rounds.all_to_all_pairwise(len(items)), np.stack([_bytes(of_rank) for of_rank in items]))
+    sizes = np.stack([_bytes(of_rank) for of_rank in items])
+    return Timed(_of_all(len(items), rounds.all_to_all_pairwise), sizes)
 
 
 def _all_to_all_results(items: Sequence[Sequence[Any]]) -> Sequence[list[Any]]:
@@ -120,7 +133,7 @@ def _all_to_all_results(items: Sequence[Sequence[Any]]) -> Sequence[list[Any]]:
 
 
 def _barrier_rounds(nothing: Sequence[None]) -> Timed:
-    return timed(rounds.barrier_dissemination(len(nothing)), np.zeros(1, np.int64))
+    return Timed(_of_all(len(nothing), rounds.barrier_dissemination), np.zeros(1, np.int64))
 
 
 def _bytes(items: Sequence[Any]) -> Integers:
