@@ -60,7 +60,7 @@ class SimulatedEndpoint:
         self._failed: list[SimulatedHelper] = []
         self._are_abandoned = False  # whether the errors of helpers are dropped
         self.unwaited: ConcurrentCall | None = None  # the operation that the end of the program waits for
-        self._blocked = world.blocked
+        self._ready = world.transport.ready
         self._unmatched_of = world.unmatched
         self._unmatched = world.unmatched[rank]
 
@@ -125,7 +125,7 @@ class SimulatedEndpoint:
         if send.src == send.dst:
             self._world.deliver(send)
         else:
-            self._world.transport.ready(send, self._scheduler.now)
+            self._ready(send, self._scheduler.now)
 
     def wait(self, pending: Pending) -> None:
         scheduler = self._scheduler
@@ -137,13 +137,15 @@ class SimulatedEndpoint:
                 scheduler.check_thread()
             task = scheduler.running
             task.waiting, task.since = pending, scheduler.time
-            impossible = self._world.error_of(pending) if self._world.ended else None
-            if impossible is not None:
-                raise impossible
+            world = self._world
+            if world.ended:
+                if (impossible := world.error_of(pending)) is not None:
+                    raise impossible
+                world.blocked.add(task, pending.peer)
             pending.waiter, task.is_blocked = task, True
-            self._blocked.add(task, pending.peer)
             scheduler.switch()
-            self._blocked.remove(task, pending.peer)
+            if world.ended:
+                world.blocked.remove(task, pending.peer)
             if task.error is not None:
                 error, task.error = task.error, None
                 raise error
