@@ -56,7 +56,7 @@ class RoundsOfAll(NamedTuple):
     has_event         by round, slot and rank
     sources, targets  from which rank of the group a rank receives, and to which it sends
     got, sent         bytes
-    posted            when the rank came to the round
+    posted            when the rank came to the round; then the same of its source, and of its target
     """
 
     ends: Times
@@ -66,15 +66,13 @@ class RoundsOfAll(NamedTuple):
     got: Integers
     sent: Integers
     posted: Times
+    posted_by_source: Times
+    posted_by_target: Times
 
     def of(self, rank: int, numbers: Integers) -> Iterator[tuple[Any, ...]]:
         """Yield the events of this rank: kind, start, end, nbytes, peer, posted, peer_posted."""
-        sources, targets, got, sent, posted = (column[:, rank] for column in self[2:])
-        every = np.arange(len(posted))
-        columns = (
-            *(numbers[sources], numbers[targets], got, sent, posted),
-            *(self.posted[every, sources], self.posted[every, targets]),
-        )
+        sources, targets, *others = (column[:, rank] for column in self[2:])
+        columns = numbers[sources], numbers[targets], *others
         limits = pairwise(self.ends[:, rank].tolist())
         for has_event, *row in zip(
             self.has_event[:, :, rank].tolist(), *(column.tolist() for column in columns), strict=True

@@ -7,23 +7,22 @@ all numbers have the same bits. Only the clocks are computed round by round; the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from functools import cached_property
 from itertools import takewhile
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from minidl.cluster.collectives.rounds import Integers
 from minidl.cluster.cost.network import Network
-from minidl.cluster.engines.simulation.batched.blocks import Block, Timed
+from minidl.cluster.engines.simulation.batched.blocks import Block, Mask
 from minidl.cluster.engines.simulation.scheduler import Moment
 from minidl.cluster.engines.simulation.task import Awaited
 from minidl.cluster.trace.recorder import Recorder
 from minidl.cluster.trace.recording import RECEIVE, REDUCE, SEND, WAIT
 from minidl.cluster.trace.rows import SLOTS, RoundsOfAll, RowsOfRounds, Times
 
-Mask = npt.NDArray[np.bool_]
 SLOTS_OF = ((SEND, slice(0, None, 4)), (WAIT, slice(1, 4, 2)), (RECEIVE, slice(2, 3)), (REDUCE, slice(5, None)))
 
 
@@ -37,16 +36,20 @@ class Unplayable(Exception):  # noqa: N818  (the name says what happened)
 class Played(NamedTuple):
     """The clocks in a block of rounds, a row per round.
 
-    posted     when each rank came to the round, and in the last row: when it left the last round
-    turns      when its last message had ended by the end of the round; what it reduces then is work
-    came_in    when its message in has ended; if there is none, when it came to the round
-    went_out   the same of its message out
+    posted       when each rank came to the round, and in the last row: when it left the last round
+    of_sources   when the rank from which it receives came to the round
+    of_targets   when the rank to which it sends did
+    came_in      when its message in has ended; if there is none, when it came to the round
+    went_out     the same of its message out
+    turns        when its last message had ended by the end of the round; what it reduces then is work
     """
 
     posted: Times
-    turns: Times
+    of_sources: Times
+    of_targets: Times
     came_in: Times
     went_out: Times
+    turns: Times
 
 
 class Clocks:
@@ -82,28 +85,31 @@ class Clocks:
         self._kept = np.zeros(p, np.int64)  # rows that the following have
         self._rounds: list[RoundsOfAll] = []
 
-    def play(self, timed: Timed) -> None:
+    def play(self, blocks: Iterable[Block]) -> None:
         """Move the clocks through all rounds; raises Unplayable."""
-        for block in timed.blocks:
-            rows = np.arange(len(block.sources))[:, None]
-            got = timed.sizes[block.chunks] if timed.sizes.ndim == 1 else timed.sizes[block.sources, block.chunks]
-            played = self._through(block, rows, got)
+        for block in blocks:
+            played = self._through(block)
             self.times, self.turns = played.posted[-1], played.turns[-1]
-            self._note(block, got, got[rows, block.targets], played)
+            self._note(block, played)
 
     def commit(self, index: int, recorder: Recorder) -> None:
         """Write into the recorder of that rank what has happened to it."""
-        events, kept, last = int(self._events[index]), int(self._kept[index]), float(self._last[index])
-        seconds, traffic = self._seconds[:, index].tolist(), self._counts[:, index].tolist()
+        events, kept, seconds, traffic, last = self._records[index]
         rows = RowsOfRounds(self._rounds, index, self._ranks, kept, recorder.place)
         recorder.played(rows, events, seconds, traffic, last)
 
-    def _through(self, block: Block, rows: Integers, nbytes: Integers) -> Played:
+    @cached_property
+    def _records(self) -> list[tuple[Any, ...]]:
+        """By rank: its events, those of them that are kept, its seconds, traffic, and when the last event ended."""
+        columns = self._events, self._kept, self._seconds.T, self._counts.T, self._last
+        return list(zip(*(column.tolist() for column in columns), strict=True))
+
+    def _through(self, block: Block) -> Played:
         """Move the clocks through these rounds."""
-        count, p = nbytes.shape
-        receives, sends = block.sources != np.arange(p), block.targets != np.arange(p)
-        durations = np.where(receives, self._alpha + nbytes * self._beta, 0.0)
-        works = np.where(block.reduces, self._gammas * nbytes, 0.0) if self._gammas.any() else [0.0] * count
+        count, p = block.got.shape
+        rows = np.arange(count)[:, None]
+        durations = np.where(block.receives, self._alpha + block.got * self._beta, 0.0)
+        works = np.where(block.reduces, self._gammas * block.got, 0.0) if self._gammas.any() else [0.0] * count
         posted, came_in = np.empty((count + 1, p)), np.empty((count, p))
         posted[0] = self.times
         for sources, targets, duration, work, now, ends, leaves in zip(
@@ -114,48 +120,44 @@ class Clocks:
             np.maximum(ends, ends[targets], out=leaves)
             leaves += work
         went_out = came_in[rows, block.targets]
-        self._check(receives, posted[:-1], posted[rows, block.sources], came_in)
-        turns = np.empty_like(posted)
-        turns[0] = self.turns
-        turns[1:] = np.where(receives | sends, np.maximum(came_in, went_out), -np.inf)
-        return Played(posted, np.maximum.accumulate(turns)[1:], came_in, went_out)
+        turns = np.where(block.takes_part, np.maximum(came_in, went_out), -np.inf)
+        np.maximum(turns[0], self.turns, out=turns[0])
+        np.maximum.accumulate(turns, out=turns)
+        played = Played(posted, posted[rows, block.sources], posted[rows, block.targets], came_in, went_out, turns)
+        self._check(block, played)
+        return played
 
-    def _check(self, receives: Mask, own: Times, theirs: Times, ends: Times) -> None:
-        takes_time = (ends > np.maximum(own, theirs)) | ~receives
+    def _check(self, block: Block, played: Played) -> None:
+        own, theirs, ends = played.posted[:-1], played.of_sources, played.came_in
+        takes_time = (ends > np.maximum(own, theirs)) == block.receives
         if not takes_time.all() or (ends - np.minimum(own, theirs)).max() > self._timeout:
             raise Unplayable
 
-    def _note(self, block: Block, got: Integers, sent: Integers, played: Played) -> None:
+    def _note(self, block: Block, played: Played) -> None:
         """Note the events of these rounds, each of which begins where the rank's previous one ended.
 
         For each message a rank waits for its peer, if that has come later; then the transfer ends.
         """
-        posted, p = played.posted[:-1], len(self._ranks)
-        rows = np.arange(len(posted))[:, None]
+        posted, (count, p) = played.posted[:-1], block.got.shape
         sends, receives, is_late, reduces = self._done(block, played)
-        ends = np.full((len(posted) * len(SLOTS) + 1, p), -np.inf)
+        ends = np.full((count * len(SLOTS) + 1, p), -np.inf)
         ends[0] = self._last
-        slots = ends[1:].reshape(len(posted), len(SLOTS), p)
-        for slot, (is_there, times) in enumerate(
-            (
-                (sends, posted),
-                (receives, posted[rows, block.sources]),
-                (receives, played.came_in),
-                (is_late, posted[rows, block.targets]),
-                (is_late, played.went_out),
-                (reduces, played.posted[1:]),
-            )
-        ):
-            np.copyto(slots[:, slot], times, where=is_there)
+        slots = ends[1:].reshape(count, len(SLOTS), p)
+        np.copyto(slots[:, 0], posted, where=sends)
+        np.copyto(slots[:, 1], played.of_sources, where=receives)
+        np.copyto(slots[:, 2], played.came_in, where=receives)
+        np.copyto(slots[:, 3], played.of_targets, where=is_late)
+        np.copyto(slots[:, 4], played.went_out, where=is_late)
+        np.copyto(slots[:, 5], played.posted[1:], where=reduces)
         np.maximum.accumulate(ends, out=ends)
+        self._last = ends[-1]
         lengths = (ends[1:] - ends[:-1]).reshape(slots.shape)
-        has_event = np.stack([sends, lengths[:, 1] > 0, receives, lengths[:, 3] > 0, is_late, reduces], axis=1)
+        has_event = lengths > 0  # a rank waits if its peer comes later
+        has_event[:, 0], has_event[:, 2], has_event[:, 4], has_event[:, 5] = sends, receives, is_late, reduces
         for kind, of_kind in SLOTS_OF:
             seconds = lengths[:, of_kind].reshape(-1, p)
             seconds[0] += self._seconds[kind]
             self._seconds[kind] = np.add.accumulate(seconds)[-1]  # one by one, as a recorder adds
-        self._counts += sends.sum(0), (sent * sends).sum(0), receives.sum(0), (got * receives).sum(0)
-        self._last = ends[-1]
         events = has_event.sum((0, 1))
         self._events += events
         room = self._room - self._kept
@@ -164,13 +166,17 @@ class Clocks:
                 numbers = np.add.accumulate(has_event.reshape(-1, p), dtype=np.int64).reshape(has_event.shape)
                 has_event &= numbers <= room
             self._kept += np.minimum(room, events)
-            self._rounds.append(RoundsOfAll(ends, has_event, block.sources, block.targets, got, sent, posted))
+            self._rounds.append(
+                RoundsOfAll(
+                    *(ends, has_event, block.sources, block.targets, block.got, block.sent),
+                    *(posted, played.of_sources, played.of_targets),
+                )
+            )
 
     def _done(self, block: Block, played: Played) -> tuple[Mask, Mask, Mask, Mask]:
-        """Who sends, who receives, whose message out ends after that in, and who reduces."""
-        everyone = np.arange(len(self._ranks))
-        sends, receives = block.targets != everyone, block.sources != everyone
-        return sends, receives, sends & (played.went_out > played.came_in), block.reduces
+        """Who sends, who receives, whose message out ends after that in, and who reduces; counts the messages."""
+        self._counts += block.traffic
+        return block.sends, block.receives, block.sends & (played.went_out > played.came_in), block.reduces
 
 
 class ClocksUntil(Clocks):
@@ -180,13 +186,12 @@ class ClocksUntil(Clocks):
     the run. A rank that has not come enters at the time infinity.
     """
 
-    def play_until(self, moment: Moment, timed: Timed) -> None:
+    def play_until(self, moment: Moment, blocks: Iterable[Block]) -> None:
         """Move the clocks through the rounds, up to the moment."""
         self._time, self._entered = moment.time, self.times
         self._is_before = (moment.round_number > 1) | (self._ranks < moment.order >> 32)
         self._pending: dict[int, tuple[str, int, float, float]] = {}  # by rank: kind, peer, when posted, blocked since
-        blocks = takewhile(lambda _: self.turns.min() <= moment.time, timed.blocks)
-        self.play(Timed(blocks, timed.sizes))
+        self.play(takewhile(lambda _: self.turns.min() <= moment.time, blocks))
 
     def waiting(self, index: int, tag: int) -> tuple[Awaited | None, float]:
         """The operation that this rank is blocked in at the moment, if it is, and since when."""
@@ -206,21 +211,17 @@ class ClocksUntil(Clocks):
         for rank, *operation in zip(*(column.tolist() for column in columns), strict=True):
             self._pending[rank] = kind, *operation
 
-    def _check(self, receives: Mask, own: Times, theirs: Times, ends: Times) -> None:
+    def _check(self, block: Block, played: Played) -> None:
         """Check nothing, because what comes after the moment does not matter."""
 
     def _done(self, block: Block, played: Played) -> tuple[Mask, Mask, Mask, Mask]:
         """As for all rounds, but only what has been done by the moment; notes who is blocked then."""
-        sends, receives, is_late, reduces = super()._done(block, played)
         posted, came_in, went_out = played.posted[:-1], played.came_in, played.went_out
+        is_late = block.sends & (went_out > came_in)
         has_posted, has_received = self._have_come(posted), self._have_come(came_in)
-        self._are_blocked(
-            "receive", receives & has_posted & (came_in > self._time), block.sources, posted, posted
-        )
+        waits = block.receives & has_posted & (came_in > self._time)
+        self._are_blocked("receive", waits, block.sources, posted, posted)
         self._are_blocked("send", is_late & has_received & (went_out > self._time), block.targets, posted, came_in)
-        return (
-            sends & has_posted,
-            receives & has_received,
-            is_late & self._have_come(went_out),
-            reduces & self._have_come(played.turns),
-        )
+        sends, receives = block.sends & has_posted, block.receives & has_received
+        self._counts += sends.sum(0), (block.sent * sends).sum(0), receives.sum(0), (block.got * receives).sum(0)
+        return sends, receives, is_late & self._have_come(went_out), block.reduces & self._have_come(played.turns)

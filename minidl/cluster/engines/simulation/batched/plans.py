@@ -11,9 +11,8 @@ from minidl.cluster import collectives
 from minidl.cluster.channel import REDUCE
 from minidl.cluster.collectives import rounds
 from minidl.cluster.collectives.partition import split
-from minidl.cluster.collectives.rounds import Integers
 from minidl.cluster.engines.payload import encode, is_plain
-from minidl.cluster.engines.simulation.batched.blocks import Block, Timed, blocks, kept_for_few
+from minidl.cluster.engines.simulation.batched.blocks import Block, blocks, kept_for_few
 from minidl.cluster.engines.simulation.batched.values import all_reduced
 from minidl.cluster.phantom import Phantom
 
@@ -29,7 +28,7 @@ class Plan(NamedTuple):
     """
 
     suits: Callable[[Any], bool]
-    rounds: Callable[..., Timed]
+    rounds: Callable[..., Iterable[Block]]
     results: Callable[..., Sequence[Any]]
 
 
@@ -73,12 +72,12 @@ def is_nothing(content: None) -> bool:
 
 def _all_reduce(name: str) -> Plan:
     @kept_for_few
-    def timed(p: int, elements: int, itemsize: int, **options: Any) -> Timed:
+    def of_sizes(p: int, elements: int, itemsize: int, **options: Any) -> Iterable[Block]:
         as_data = rounds.all_reduce(name, p, elements, itemsize, **options)
-        return Timed(blocks(p, as_data.rounds), as_data.sizes * itemsize)
+        return blocks(p, as_data.rounds, as_data.sizes * itemsize)
 
-    def rounds_of_vectors(vectors: Sequence[Any], **options: Any) -> Timed:
-        return timed(len(vectors), len(vectors[0]), vectors[0].itemsize, **options)
+    def of_vectors(vectors: Sequence[Any], **options: Any) -> Iterable[Block]:
+        return of_sizes(len(vectors), len(vectors[0]), vectors[0].itemsize, **options)
 
     def results(vectors: Sequence[Any], op: str = "sum", **options: Any) -> list[None]:
         if not isinstance(vectors[0], Phantom):
@@ -87,19 +86,23 @@ def _all_reduce(name: str) -> Plan:
                 vector[...] = total
         return [None] * len(vectors)
 
-    return Plan(is_array, rounds_of_vectors, results)
+    return Plan(is_array, of_vectors, results)
 
 
 @kept_for_few
-def _ring(p: int, rounds_of_ring: Callable[..., rounds.Rounds]) -> Iterable[Block]:
-    return blocks(p, rounds_of_ring(np.arange(p), np.arange(p)))
+def _ring(p: int, rounds_of_ring: Callable[..., rounds.Rounds], sizes: tuple[int, ...]) -> Iterable[Block]:
+    return blocks(p, rounds_of_ring(np.arange(p), np.arange(p)), np.array(sizes))
 
 
-def _reduce_scatter_rounds(arrays: Sequence[Any]) -> Timed:
+@kept_for_few
+def _of_all(p: int, rounds_of_all: Callable[[int], rounds.Rounds], sizes: tuple[Any, ...]) -> Iterable[Block]:
+    return blocks(p, rounds_of_all(p), np.array(sizes))
+
+
+def _reduce_scatter_rounds(arrays: Sequence[Any]) -> Iterable[Block]:
     p, x = len(arrays), arrays[0]
     bytes_per_row = x.nbytes // len(x) if len(x) else 0
-    start, end = rounds.divided(len(x), p).T
-    return Timed(_ring(p, rounds.reduce_scatter_ring), (end - start) * bytes_per_row)
+    return _ring(p, rounds.reduce_scatter_ring, tuple(len(chunk) * bytes_per_row for chunk in split(range(len(x)), p)))
 
 
 def _reduce_scatter_results(arrays: Sequence[Any], op: str = "sum") -> Sequence[Any]:
@@ -108,8 +111,8 @@ def _reduce_scatter_results(arrays: Sequence[Any], op: str = "sum") -> Sequence[
     return [chunk.copy() for chunk in split(all_reduced("ring", arrays, REDUCE[op]), len(arrays))]
 
 
-def _all_gather_rounds(items: Sequence[Any]) -> Timed:
-    return Timed(_ring(len(items), rounds.all_gather_ring), _bytes(items))
+def _all_gather_rounds(items: Sequence[Any]) -> Iterable[Block]:
+    return _ring(len(items), rounds.all_gather_ring, _bytes(items))
 
 
 def _all_gather_results(items: Sequence[Any]) -> Sequence[list[Any]]:
@@ -117,14 +120,8 @@ def _all_gather_results(items: Sequence[Any]) -> Sequence[list[Any]]:
     return OnLeaving(len(items), lambda rank: _received(kept))
 
 
-@kept_for_few
-def _of_all(p: int, rounds_of_all: Callable[[int], rounds.Rounds]) -> Iterable[Block]:
-    return blocks(p, rounds_of_all(p))
-
-
-def _all_to_all_rounds(items: Sequence[Sequence[Any]]) -> Timed:
-    sizes = np.stack([_bytes(of_rank) for of_rank in items])
-    return Timed(_of_all(len(items), rounds.all_to_all_pairwise), sizes)
+def _all_to_all_rounds(items: Sequence[Sequence[Any]]) -> Iterable[Block]:
+    return _of_all(len(items), rounds.all_to_all_pairwise, tuple(map(_bytes, items)))
 
 
 def _all_to_all_results(items: Sequence[Sequence[Any]]) -> Sequence[list[Any]]:
@@ -132,13 +129,13 @@ def _all_to_all_results(items: Sequence[Sequence[Any]]) -> Sequence[list[Any]]:
     return OnLeaving(len(items), lambda rank: [of_rank[rank] for of_rank in kept])
 
 
-def _barrier_rounds(nothing: Sequence[None]) -> Timed:
-    return Timed(_of_all(len(nothing), rounds.barrier_dissemination), np.zeros(1, np.int64))
+def _barrier_rounds(nothing: Sequence[None]) -> Iterable[Block]:
+    return _of_all(len(nothing), rounds.barrier_dissemination, (0,))
 
 
-def _bytes(items: Sequence[Any]) -> Integers:
+def _bytes(items: Sequence[Any]) -> tuple[int, ...]:
     """The bytes of each item's message."""
-    return np.array([item.nbytes if is_array(item) else encode(item)[3] for item in items], np.int64)
+    return tuple(item.nbytes if is_array(item) else encode(item)[3] for item in items)
 
 
 def _received(items: Sequence[Any]) -> list[Any]:
