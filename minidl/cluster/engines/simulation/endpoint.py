@@ -15,7 +15,6 @@ from minidl.cluster.cost.network import Network
 from minidl.cluster.diagnosis.errors import ClusterError
 from minidl.cluster.diagnosis.fingerprints import Fingerprint
 from minidl.cluster.engines.protocol import EAGER_BYTES, Array, CollectiveCall, Concurrent, Peer, Pending
-from minidl.cluster.engines.simulation.batched import meeting
 from minidl.cluster.engines.simulation.batched.plans import PLANS
 from minidl.cluster.engines.simulation.message import ARRAY, Receive, Send
 from minidl.cluster.engines.simulation.node import Core
@@ -131,8 +130,8 @@ class SimulatedEndpoint:
         scheduler = self._scheduler
         if scheduler.time > scheduler.now:
             scheduler.turn()
-        assert isinstance(pending, Awaited)
         if not pending.done:
+            assert isinstance(pending, Awaited)
             if get_ident() != scheduler.thread:
                 scheduler.check_thread()
             task = scheduler.running
@@ -304,8 +303,8 @@ class SimulatedEndpoint:
         return False
 
     def play(self, call: CollectiveCall, by_messages: Callable[[], Any]) -> Any:
-        meetings = self._world.meetings
-        if meetings is None or len(call.ranks) < meeting.LEAST or call.algorithm not in PLANS:
+        meetings, plan = self._world.meetings, PLANS.get(call.algorithm)
+        if meetings is None or plan is None or len(call.ranks) < plan.least:
             return by_messages()
         if self._scheduler.time > self._scheduler.now:
             self._scheduler.turn()

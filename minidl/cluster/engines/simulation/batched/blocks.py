@@ -48,7 +48,7 @@ def kept_for_few(make: Callable[..., _Made]) -> Callable[..., _Made]:
 
     @wraps(make)
     def kept_or_made(p: int, *arguments: object, **options: object) -> _Made:
-        return (kept if p <= FEW else make)(p, *arguments, **options)  # type: ignore[arg-type]
+        return (kept if p <= FEW else make)(p, *arguments, **options)
 
     return kept_or_made
 

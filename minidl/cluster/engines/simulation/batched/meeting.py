@@ -23,7 +23,6 @@ from minidl.cluster.engines.simulation.scheduler import INFINITY, Moment, Schedu
 from minidl.cluster.engines.simulation.task import Awaited, SimulatedTask
 
 AnyClocks = TypeVar("AnyClocks", bound=Clocks)
-LEAST = 32  # ranks: fewer send their messages about as fast as numpy computes a round of them
 
 
 class Member(NamedTuple):

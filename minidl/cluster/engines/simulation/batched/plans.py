@@ -16,17 +16,20 @@ from minidl.cluster.engines.simulation.batched.blocks import Block, blocks, kept
 from minidl.cluster.engines.simulation.batched.values import all_reduced
 from minidl.cluster.phantom import Phantom
 
+LEAST = {"ring": 5, "ordered": 5, "hierarchical": 8, "recursive_doubling": 16, "rabenseifner": 16}  # others: 32
 CONSTANTS = frozenset({type(None), bool, int, float, complex, str, bytes})
 
 
 class Plan(NamedTuple):
     """How a collective is played at once; the contents are what each rank passes.
 
+    least     ranks; fewer send fewer than about 50 messages, which takes no longer than numpy takes for all rounds
     suits     whether it can be played with this content of one rank
     rounds    its rounds, with bytes; the arguments are the contents and the options
     results   what each rank returns; the arguments are the contents, the op of a reduction, and the options
     """
 
+    least: int
     suits: Callable[[Any], bool]
     rounds: Callable[..., Iterable[Block]]
     results: Callable[..., Sequence[Any]]
@@ -86,7 +89,7 @@ def _all_reduce(name: str) -> Plan:
                 vector[...] = total
         return [None] * len(vectors)
 
-    return Plan(is_array, of_vectors, results)
+    return Plan(LEAST.get(name, 32), is_array, of_vectors, results)
 
 
 @kept_for_few
@@ -147,8 +150,8 @@ def _received(items: Sequence[Any]) -> list[Any]:
 
 PLANS: dict[Callable[..., Any], Plan] = {
     **{function: _all_reduce(name) for name, function in collectives.ALL_REDUCE.items()},
-    collectives.reduce_scatter_ring: Plan(is_array, _reduce_scatter_rounds, _reduce_scatter_results),
-    collectives.all_gather_ring: Plan(is_item, _all_gather_rounds, _all_gather_results),
-    collectives.all_to_all_pairwise: Plan(are_arrays, _all_to_all_rounds, _all_to_all_results),
-    collectives.barrier_dissemination: Plan(is_nothing, _barrier_rounds, lambda nothing: nothing),
+    collectives.reduce_scatter_ring: Plan(8, is_array, _reduce_scatter_rounds, _reduce_scatter_results),
+    collectives.all_gather_ring: Plan(8, is_item, _all_gather_rounds, _all_gather_results),
+    collectives.all_to_all_pairwise: Plan(8, are_arrays, _all_to_all_rounds, _all_to_all_results),
+    collectives.barrier_dissemination: Plan(16, is_nothing, _barrier_rounds, lambda nothing: nothing),
 }
