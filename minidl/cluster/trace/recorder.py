@@ -265,9 +265,7 @@ class Recorder:
         if len(self._rows) < self._room:
             operation = "" if kind == COMPUTE else self.operation or ""
             label, call, lane, axis = self._label, self.call, self._lane, self._axis
-            self._rows.append(
-                (kind, start, end, nbytes, peer, label, operation, call, lane, posted, peer_posted, axis)
-            )
+            self._rows.append((kind, start, end, nbytes, peer, label, operation, call, lane, posted, peer_posted, axis))
         else:
             self._is_full = True
             self._dropped += 1

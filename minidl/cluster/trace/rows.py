@@ -1,4 +1,4 @@
-"""The events of a rank as rows: a chain of blocks, each a list, or rows that are made from matrices while they are read.
+"""The events of a rank as rows: a chain of blocks, each a list, or rows that are made from matrices when they are read.
 
 A simulation that plays a collective at once has the events of all its ranks as matrices, an entry per round and rank.
 They stay matrices until the trace is read: rows take several times the memory, and a microsecond each to make.
@@ -86,7 +86,7 @@ class RoundsOfAll(NamedTuple):
                 (0, dst, own, of_dst),
                 (got_here, -1, None, None),
             )
-            for kind, is_there, event, (start, end) in zip(SLOTS, has_event, events, limits):
+            for kind, is_there, event, (start, end) in zip(SLOTS, has_event, events, limits, strict=False):
                 if is_there:
                     yield kind, start, end, *event
 

@@ -51,7 +51,7 @@ class SimulatedWorld:
 
     memory        two tiers in every node, or None
     ends_at       the deadline, by time.monotonic()
-    batched       whether collectives of many ranks are played at once, where the outcome is the same
+    batched       whether collectives of many messages are played at once, where the outcome is the same
     call_outside  calls a function in the launcher's context, outside of all ranks
     stdout        takes the place of sys.stdout while ranks run
     """
