@@ -18,7 +18,7 @@ import numpy as np
 from benchmarks.swarm.building import build
 from benchmarks.swarm.choices import Choices
 from minidl import cluster, kernels, parallel
-from minidl.cluster.engines.simulation.batched import meeting
+from minidl.cluster.engines.simulation.batched.plans import PLANS
 from minidl.cluster.trace.recording import Traffic
 from minidl.grad_mode import is_grad_enabled
 
@@ -125,7 +125,8 @@ def check_blame(error: cluster.ClusterError, trace: Any) -> None:
 def same_again(run: Any, outcome: Outcome) -> None:
     """Check that a second run, played as `again` says, has the same bits, times, messages and errors."""
     engine = replace(run.options["on"], batched=run.again != "by message")
-    with mock.patch.object(meeting, "LEAST", 2 if run.again == "at once" else meeting.LEAST):
+    least = {function: plan._replace(least=2) for function, plan in PLANS.items()} if run.again == "at once" else {}
+    with mock.patch.dict(PLANS, least):
         again = played(run, on=engine)
     for one, other in zip(observed(outcome), observed(again), strict=True):
         hold(one == other, "the same run has the same bits and times", f"{one}\n{other}")

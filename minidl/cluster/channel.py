@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -84,7 +83,7 @@ class Channel:
     def play(self, algorithm: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
         """Run a collective, `algorithm(channel, *arguments, **options)`, or the engine's replacement for it."""
         call = CollectiveCall(algorithm, arguments, options, self._ranks, self.rank, self.tag, self.recorder)
-        return self._endpoint.play(call, partial(algorithm, self, *arguments, **options))
+        return self._endpoint.play(call, lambda: algorithm(self, *arguments, **options))
 
     # A send in two halves; here ranks are numbers in the whole run
 

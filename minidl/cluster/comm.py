@@ -391,11 +391,12 @@ class Communicator:
 
     def _group_along(self, mesh: Mesh[Communicator], numbers: range, axes: tuple[str, ...]) -> Communicator:
         selection = sum(1 << mesh.names.index(name) for name in axes)
-        ranks = tuple(self._group.ranks[rank] for rank in mesh.ranks_along(axes))
-        if len(ranks) == self.size:
+        along = mesh.ranks_along(axes)
+        if len(along) == self.size:
             named = copy.copy(self)  # another object for the same group; both number its calls together
             named.axis = _name(mesh, axes)
             return named
+        ranks = tuple(self._group.ranks[rank] for rank in along)
         return self._of(ranks, numbers[selection], _name(mesh, axes))
 
     def first_ranks(self, count: int) -> Communicator:

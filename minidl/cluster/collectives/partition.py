@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any, TypeVar
 
 import numpy.typing as npt
@@ -17,7 +17,7 @@ _T = TypeVar("_T", Array, range)
 def split(x: _T, chunks: int) -> list[_T]:
     """As `np.array_split(x, chunks)`: views, or ranges of a range; if uneven, the first ones are longer by one."""
     short, longer = divmod(len(x), chunks)
-    edges = [i * short + min(i, longer) for i in range(chunks + 1)]
+    edges = accumulate([short + 1] * longer + [short] * (chunks - longer), initial=0)
     return [x[start:end] for start, end in pairwise(edges)]
 
 

@@ -104,18 +104,18 @@ class Recorder:
 
     def mark(self, label: str) -> None:
         """Label the compute from here on."""
-        self._add(COMPUTE, self._now(), 0, -1, "")
+        self._add(COMPUTE, self._now())
         self._label = label
 
     def worked(self, label: str) -> None:
         """Label the compute since the last call or mark, and only that."""
         self._label, before = label or self._label, self._label
-        self._add(COMPUTE, self._now(), 0, -1, "")
+        self._add(COMPUTE, self._now())
         self._label = before
 
     def enter(self, operation: str, axis: str = "", calls: int = 1) -> None:
         """A communicator call begins; `calls` is 0 where it waits for an operation that was counted before."""
-        self._add(COMPUTE, self._now(), 0, -1, "")
+        self._add(COMPUTE, self._now())
         self.call = call = self.call + 1
         self.operation = operation
         self._axis = axis
@@ -155,7 +155,7 @@ class Recorder:
         if self._is_full and now == self.last:
             self._dropped += 1
         else:
-            self._add(SEND, now, nbytes, peer, self.operation or "", posted)
+            self._add(SEND, now, nbytes, peer, posted)
 
     def delivered(self, peer: int, posted: float, peer_posted: float | None) -> None:
         """The receiver has taken a synchronous message; it posted its receive at `peer_posted`."""
@@ -179,8 +179,8 @@ class Recorder:
             self._dropped += 1
             return
         if until > last:
-            self._add(WAIT, until, 0, peer, self.operation or "", posted, peer_posted)
-        self._add(kind, now, nbytes, peer, self.operation or "", posted, peer_posted)
+            self._add(WAIT, until, 0, peer, posted, peer_posted)
+        self._add(kind, now, nbytes, peer, posted, peer_posted)
 
     def reduced(self, nbytes: int) -> None:
         """Two arrays have been combined."""
@@ -188,25 +188,25 @@ class Recorder:
         if self._is_full and now == self.last:
             self._dropped += 1
         else:
-            self._add(REDUCE, now, nbytes, -1, self.operation or "")
+            self._add(REDUCE, now, nbytes)
 
     def waited(self, peer: int = -1) -> None:
         """The rank has waited for a concurrent operation of its own, or for another rank."""
-        self._add(WAIT, self._now(), 0, peer, self.operation or "")
+        self._add(WAIT, self._now(), 0, peer)
 
     def transferred(self, kind: int, nbytes: int, began: float) -> None:
         """Bytes have come from the host (RECEIVE) or gone there (SEND), over a link that was free when it began."""
         if began > self.last:
-            self._add(WAIT, began, 0, HOST, self.operation or "")
-        self._add(kind, self._now(), nbytes, HOST, self.operation or "")
+            self._add(WAIT, began, 0, HOST)
+        self._add(kind, self._now(), nbytes, HOST)
 
     def laid_out(self, nbytes: int) -> None:
         """This rank has written `nbytes` to shared memory."""
-        self._add(SEND, self._now(), nbytes, -1, self.operation or "")
+        self._add(SEND, self._now(), nbytes)
 
     def took(self, nbytes: int, peer: int) -> None:
         """This rank has read `nbytes` that `peer` wrote to shared memory."""
-        self._add(RECEIVE, self._now(), nbytes, peer, self.operation or "")
+        self._add(RECEIVE, self._now(), nbytes, peer)
 
     def exchanged(self, messages: int, nbytes: int) -> None:
         """A native collective of the engine has ended, with as many messages and bytes sent as received."""
@@ -215,7 +215,7 @@ class Recorder:
         count[1] += nbytes
         count[2] += messages
         count[3] += nbytes
-        self._add(RECEIVE, self._now(), 0, -1, self.operation or "")
+        self._add(RECEIVE, self._now())
 
     @property
     def room(self) -> int:
@@ -254,9 +254,8 @@ class Recorder:
         self,
         kind: int,
         end: float,
-        nbytes: int,
-        peer: int,
-        operation: str,
+        nbytes: int = 0,
+        peer: int = -1,
         posted: float | None = None,
         peer_posted: float | None = None,
     ) -> None:
@@ -264,8 +263,9 @@ class Recorder:
         self.last = end
         self.seconds[kind] += end - start
         if len(self._rows) < self._room:
-            place = self._label, operation, self.call, self._lane
-            self._rows.append((kind, start, end, nbytes, peer, *place, posted, peer_posted, self._axis))
+            operation = "" if kind == COMPUTE else self.operation or ""
+            label, call, lane, axis = self._label, self.call, self._lane, self._axis
+            self._rows.append((kind, start, end, nbytes, peer, label, operation, call, lane, posted, peer_posted, axis))
         else:
             self._is_full = True
             self._dropped += 1
@@ -281,7 +281,7 @@ class Recorder:
     def close(self) -> Recording:
         """End the record: the program has returned or failed."""
         now = max(self._now(), self.last)  # a simulated rank may have worked ahead of the failure that ends it
-        self._add(WAIT if self.operation else COMPUTE, now, 0, -1, self.operation or "")
+        self._add(WAIT if self.operation else COMPUTE, now)
         recorders = [self, *(self._lanes[number] for number in sorted(self._lanes))]
         ledger: dict[str, dict[str, Traffic]] = {}
         for recorder in recorders:

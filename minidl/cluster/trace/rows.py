@@ -1,19 +1,19 @@
-"""The events of a rank as rows: a chain of blocks, each a list, or rows that are made from columns while they are read.
+"""The events of a rank as rows: a chain of blocks, each a list, or rows that are made from matrices when they are read.
 
-A simulation that plays a collective at once has the events of all its ranks as numpy columns, one entry an event. They
-stay columns until the trace is read, because a row takes about four times the memory, and a microsecond to make.
+A simulation that plays a collective at once has the events of all its ranks as matrices, an entry per round and rank.
+They stay matrices until the trace is read: rows take several times the memory, and a microsecond each to make.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from itertools import chain
+from itertools import chain, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from minidl.cluster.trace.recording import Row
+from minidl.cluster.trace.recording import RECEIVE, REDUCE, SEND, WAIT, Row
 
 Integers = npt.NDArray[np.int64]
 Times = npt.NDArray[np.float64]
@@ -45,58 +45,66 @@ class Rows(Collection[Row]):
         return any(row in block for block in self._blocks)
 
 
-class Columns:
-    """The events of all ranks of a collective, ordered by time for each rank.
+SLOTS = SEND, WAIT, RECEIVE, WAIT, SEND, REDUCE  # the kinds of a rank's events in a round, in their order
 
-    `add` appends one event for each of the given ranks; NaN in `posted` or `peer_posted` stands for None.
+
+class RoundsOfAll(NamedTuple):
+    """What all ranks of a collective have done in successive rounds; a row per round, a column per rank.
+
+    ends              when each slot of each round has ended, all slots below each other; row 0: when the event before
+                      had. An event begins where the one before has ended; a slot without event ends there, too
+    has_event         by round, slot and rank
+    sources, targets  from which rank of the group a rank receives, and to which it sends
+    got, sent         bytes
+    posted            when the rank came to the round; then the same of its source, and of its target
     """
 
-    def __init__(self) -> None:
-        self._added: list[tuple[npt.NDArray[Any], ...]] = []
-        self._by_rank: tuple[npt.NDArray[Any], ...] = ()  # the columns after the first, sorted by the first, the rank
-        self._first: Integers = np.zeros(1, np.int64)  # where the events of each rank begin in these
+    ends: Times
+    has_event: npt.NDArray[np.bool_]
+    sources: Integers
+    targets: Integers
+    got: Integers
+    sent: Integers
+    posted: Times
+    posted_by_source: Times
+    posted_by_target: Times
 
-    def add(
-        self,
-        kind: int,
-        ranks: Integers,
-        peers: Integers,
-        starts: Times,
-        ends: Times,
-        nbytes: Integers,
-        posted: Times,
-        peer_posted: Times,
-    ) -> None:
-        """Keep the arrays as they are: they must not change later."""
-        kinds = np.full(len(ranks), kind, np.int8)
-        self._added.append((ranks, kinds, starts, ends, nbytes, peers, posted, peer_posted))
-
-    def of(self, rank: int) -> Iterator[tuple[Any, ...]]:
+    def of(self, rank: int, numbers: Integers) -> Iterator[tuple[Any, ...]]:
         """Yield the events of this rank: kind, start, end, nbytes, peer, posted, peer_posted."""
-        if self._added:
-            ranks, *columns = (np.concatenate(column) for column in zip(*self._added, strict=True))
-            self._added = []
-            order = np.argsort(ranks, kind="stable")
-            self._first = np.searchsorted(ranks[order], np.arange(ranks.max() + 2))
-            self._by_rank = tuple(column[order] for column in columns)
-        here = slice(*self._first[rank : rank + 2].tolist())
-        return zip(*(column[here].tolist() for column in self._by_rank), strict=True)
+        sources, targets, *others = (column[:, rank] for column in self[2:])
+        columns = numbers[sources], numbers[targets], *others
+        limits = pairwise(self.ends[:, rank].tolist())
+        for has_event, *row in zip(
+            self.has_event[:, :, rank].tolist(), *(column.tolist() for column in columns), strict=True
+        ):
+            src, dst, got_here, sent_here, own, of_src, of_dst = row
+            events = (
+                (sent_here, dst, own, None),
+                (0, src, own, of_src),
+                (got_here, src, own, of_src),
+                (0, dst, own, of_dst),
+                (0, dst, own, of_dst),
+                (got_here, -1, None, None),
+            )
+            for kind, is_there, event, (start, end) in zip(SLOTS, has_event, events, limits, strict=False):
+                if is_there:
+                    yield kind, start, end, *event
 
 
-class RowsOfColumns(Collection[Row]):
-    """The rows of one rank, number `rank` in the columns, which has `count` events there."""
+class RowsOfRounds(Collection[Row]):
+    """The `count` rows of one rank, number `rank` of the group with the numbers `numbers` in the whole run."""
 
-    def __init__(self, columns: Columns, rank: int, count: int, place: Place) -> None:
-        self._columns, self._rank, self._count, self._place = columns, rank, count, place
+    def __init__(self, rounds: list[RoundsOfAll], rank: int, numbers: Integers, count: int, place: Place) -> None:
+        self._rounds, self._rank, self._numbers, self._count, self._place = rounds, rank, numbers, count, place
 
     def __len__(self) -> int:
         return self._count
 
     def __iter__(self) -> Iterator[Row]:
         label, operation, call, lane, axis = self._place
-        for kind, start, end, nbytes, peer, posted, peer_posted in self._columns.of(self._rank):
-            times = None if posted != posted else posted, None if peer_posted != peer_posted else peer_posted
-            yield (kind, start, end, nbytes, peer, label, operation, call, lane, *times, axis)
+        for block in self._rounds:
+            for kind, start, end, nbytes, peer, posted, peer_posted in block.of(self._rank, self._numbers):
+                yield (kind, start, end, nbytes, peer, label, operation, call, lane, posted, peer_posted, axis)
 
     def __contains__(self, row: object) -> bool:
         return any(row == mine for mine in self)

@@ -15,7 +15,6 @@ from minidl.cluster.cost.network import Network
 from minidl.cluster.diagnosis.errors import ClusterError
 from minidl.cluster.diagnosis.fingerprints import Fingerprint
 from minidl.cluster.engines.protocol import EAGER_BYTES, Array, CollectiveCall, Concurrent, Peer, Pending
-from minidl.cluster.engines.simulation.batched import meeting
 from minidl.cluster.engines.simulation.batched.plans import PLANS
 from minidl.cluster.engines.simulation.message import ARRAY, Receive, Send
 from minidl.cluster.engines.simulation.node import Core
@@ -60,7 +59,7 @@ class SimulatedEndpoint:
         self._failed: list[SimulatedHelper] = []
         self._are_abandoned = False  # whether the errors of helpers are dropped
         self.unwaited: ConcurrentCall | None = None  # the operation that the end of the program waits for
-        self._blocked = world.blocked
+        self._ready = world.transport.ready
         self._unmatched_of = world.unmatched
         self._unmatched = world.unmatched[rank]
 
@@ -125,25 +124,27 @@ class SimulatedEndpoint:
         if send.src == send.dst:
             self._world.deliver(send)
         else:
-            self._world.transport.ready(send, self._scheduler.now)
+            self._ready(send, self._scheduler.now)
 
     def wait(self, pending: Pending) -> None:
         scheduler = self._scheduler
         if scheduler.time > scheduler.now:
             scheduler.turn()
-        assert isinstance(pending, Awaited)
         if not pending.done:
+            assert isinstance(pending, Awaited)
             if get_ident() != scheduler.thread:
                 scheduler.check_thread()
             task = scheduler.running
             task.waiting, task.since = pending, scheduler.time
-            impossible = self._world.error_of(pending) if self._world.ended else None
-            if impossible is not None:
-                raise impossible
+            world = self._world
+            if world.ended:
+                if (impossible := world.error_of(pending)) is not None:
+                    raise impossible
+                world.blocked.add(task, pending.peer)
             pending.waiter, task.is_blocked = task, True
-            self._blocked.add(task, pending.peer)
             scheduler.switch()
-            self._blocked.remove(task, pending.peer)
+            if world.ended:
+                world.blocked.remove(task, pending.peer)
             if task.error is not None:
                 error, task.error = task.error, None
                 raise error
@@ -302,8 +303,8 @@ class SimulatedEndpoint:
         return False
 
     def play(self, call: CollectiveCall, by_messages: Callable[[], Any]) -> Any:
-        meetings = self._world.meetings
-        if meetings is None or len(call.ranks) < meeting.LEAST or call.algorithm not in PLANS:
+        meetings, plan = self._world.meetings, PLANS.get(call.algorithm)
+        if meetings is None or plan is None or len(call.ranks) < plan.least:
             return by_messages()
         if self._scheduler.time > self._scheduler.now:
             self._scheduler.turn()

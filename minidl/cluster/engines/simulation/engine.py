@@ -45,8 +45,8 @@ class Simulation:
                   (`comm.compute`) takes as long as on processes
         isolated  run all ranks in one child process; the deadline then also ends a loop in compiled code, and any
                   endless rank where `launch` is not called in the main thread; a crash of the interpreter does no harm
-        batched   compute a collective of many ranks at once, where that gives the same as message by message (same
-                  times, results, events, counts and errors, much sooner); False: never
+        batched   compute a collective of more than about 50 messages at once, where that gives the same as message by
+                  message (same times, results, events, counts and errors, much sooner); False: never
         memory    two tiers of memory in every node, as a `cluster.Memory`; None: one memory without limit
         trace     "full", or "ledger" for messages, bytes and shares without events (faster, and without limit)
 

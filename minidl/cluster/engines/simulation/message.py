@@ -16,7 +16,7 @@ from minidl.cluster.engines.protocol import Array, Peer
 from minidl.cluster.engines.simulation.task import Awaited
 from minidl.cluster.phantom import Phantom
 
-ndarray = np.ndarray
+ndarray, memmap = np.ndarray, np.memmap
 ARRAY, PICKLE, PHANTOM, MISFIT = range(4)  # the form of the contents; a misfit does not fit into `out`
 
 
@@ -40,13 +40,14 @@ class Send(Awaited):
         self.receive: Receive | None = None  # the other half, from the match to the delivery
         self.waiter = None
         self.is_copy = must_copy
-        if type(payload) is np.memmap:
-            payload = np.asarray(payload)
-        if type(payload) is ndarray and wire.is_plain(payload.dtype):
+        type_ = type(payload)
+        if type_ is memmap:
+            payload, type_ = np.asarray(payload), ndarray
+        if type_ is ndarray and (payload.dtype.kind in wire.PLAIN_KINDS or wire.is_plain(payload.dtype)):
             self.form = ARRAY
             self.nbytes = payload.nbytes
             self.content: Any = payload.copy() if must_copy else payload
-        elif type(payload) is Phantom:
+        elif type_ is Phantom:
             self.form = PHANTOM
             self.nbytes = payload.nbytes
             self.content = payload

@@ -13,7 +13,6 @@ import sys
 from collections.abc import Callable, Sequence
 from contextvars import Context
 from copy import copy
-from functools import partial
 from operator import attrgetter, itemgetter
 from threading import get_ident
 from time import monotonic
@@ -216,7 +215,7 @@ class Scheduler:
 
     def begin(self, task: SimulatedTask, work: Callable[[], Any], context: Context) -> None:
         """Start a new task, which does this work in the context."""
-        task.greenlet = greenlet(partial(self._run, task, work), self.main.greenlet)
+        task.greenlet = greenlet(lambda: self._run(task, work), self.main.greenlet)
         task.greenlet.gr_context = context
         task.resume = task.greenlet.switch
         self.tasks[task] = None

@@ -51,7 +51,7 @@ class SimulatedWorld:
 
     memory        two tiers in every node, or None
     ends_at       the deadline, by time.monotonic()
-    batched       whether collectives of many ranks are played at once, where the outcome is the same
+    batched       whether collectives of many messages are played at once, where the outcome is the same
     call_outside  calls a function in the launcher's context, outside of all ranks
     stdout        takes the place of sys.stdout while ranks run
     """
@@ -149,13 +149,13 @@ class SimulatedWorld:
 
     def has_returned(self, rank: int) -> None:
         """The rank's program has returned: tasks that wait for a message from it may wait in vain now."""
-        self.ended += 1
+        self._count_end()
         self.returned.add(rank)
         self._wake_those_that_need(rank)
 
     def has_failed(self, rank: int, why: str, error: BaseException | None = None) -> None:
         """The rank has failed: end the run or, with on_failure="continue", the operations that need the rank."""
-        self.ended += 1
+        self._count_end()
         self.failed[rank], self.failed_at[rank] = why, self.scheduler.time
         if isinstance(error, KeyboardInterrupt):
             self.interrupt(error)
@@ -170,6 +170,13 @@ class SimulatedWorld:
                 unmatched.forget(rank)
             self.unmatched[rank].receives.clear()
             self._wake_those_that_need(rank)
+
+    def _count_end(self) -> None:
+        self.ended += 1
+        if self.ended == 1:
+            for task in self.scheduler.tasks:
+                if task.is_blocked and isinstance(task.waiting, Send | Receive):
+                    self.blocked.add(task, task.waiting.peer)
 
     def die(self, rank: int) -> None:
         """End the rank like a crash: at once, with its helpers; does not return."""

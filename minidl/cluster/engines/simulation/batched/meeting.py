@@ -9,20 +9,20 @@ that came send and receive their messages up to the present. The outcome is the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Iterable, Sequence, Set
 from contextlib import suppress
 from typing import Any, NamedTuple, TypeVar
 
 from minidl.cluster.cost.network import Network
 from minidl.cluster.engines.protocol import CollectiveCall
-from minidl.cluster.engines.simulation.batched.clocks import Clocks, ClocksUntil, Timed, Unplayable
+from minidl.cluster.engines.simulation.batched.blocks import Block
+from minidl.cluster.engines.simulation.batched.clocks import Clocks, ClocksUntil, Unplayable
 from minidl.cluster.engines.simulation.batched.plans import PLANS
 from minidl.cluster.engines.simulation.ports import Ports
 from minidl.cluster.engines.simulation.scheduler import INFINITY, Moment, Scheduler
 from minidl.cluster.engines.simulation.task import Awaited, SimulatedTask
 
 AnyClocks = TypeVar("AnyClocks", bound=Clocks)
-LEAST = 32  # ranks: fewer send their messages about as fast as numpy computes a round of them
 
 
 class Member(NamedTuple):
@@ -96,6 +96,8 @@ class Meetings:
     def dissolve(self, meeting: Meeting) -> None:
         """Let the ranks that have come, and those that will come, send their own messages."""
         meeting.is_dissolved = True
+        if not meeting.members:
+            return
         for member in meeting.members:
             member.task.is_blocked = False
         now = self._scheduler.now
@@ -196,7 +198,7 @@ class Meetings:
                 member.task.waiting, member.task.since = clocks.waiting(member.call.rank, member.call.tag)
 
 
-def _rounds(call: CollectiveCall, contents: Sequence[Any]) -> Timed:
+def _rounds(call: CollectiveCall, contents: Sequence[Any]) -> Iterable[Block]:
     return PLANS[call.algorithm].rounds(contents, **call.options)
 
 

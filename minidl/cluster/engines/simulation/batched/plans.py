@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -11,25 +11,27 @@ from minidl.cluster import collectives
 from minidl.cluster.channel import REDUCE
 from minidl.cluster.collectives import rounds
 from minidl.cluster.collectives.partition import split
-from minidl.cluster.collectives.rounds import Integers
 from minidl.cluster.engines.payload import encode, is_plain
-from minidl.cluster.engines.simulation.batched.clocks import Timed, timed
+from minidl.cluster.engines.simulation.batched.blocks import Block, blocks, kept_for_few
 from minidl.cluster.engines.simulation.batched.values import all_reduced
 from minidl.cluster.phantom import Phantom
 
+LEAST = {"ring": 5, "ordered": 5, "hierarchical": 8, "recursive_doubling": 16, "rabenseifner": 16}  # others: 32
 CONSTANTS = frozenset({type(None), bool, int, float, complex, str, bytes})
 
 
 class Plan(NamedTuple):
     """How a collective is played at once; the contents are what each rank passes.
 
+    least     ranks; fewer send fewer than about 50 messages, which takes no longer than numpy takes for all rounds
     suits     whether it can be played with this content of one rank
     rounds    its rounds, with bytes; the arguments are the contents and the options
     results   what each rank returns; the arguments are the contents, the op of a reduction, and the options
     """
 
+    least: int
     suits: Callable[[Any], bool]
-    rounds: Callable[..., Timed]
+    rounds: Callable[..., Iterable[Block]]
     results: Callable[..., Sequence[Any]]
 
 
@@ -72,10 +74,13 @@ def is_nothing(content: None) -> bool:
 
 
 def _all_reduce(name: str) -> Plan:
-    def rounds_of_vectors(vectors: Sequence[Any], **options: Any) -> Timed:
-        itemsize = vectors[0].itemsize
-        as_data = rounds.all_reduce(name, len(vectors), len(vectors[0]), itemsize, **options)
-        return timed(as_data.rounds, as_data.sizes * itemsize)
+    @kept_for_few
+    def of_sizes(p: int, elements: int, itemsize: int, **options: Any) -> Iterable[Block]:
+        as_data = rounds.all_reduce(name, p, elements, itemsize, **options)
+        return blocks(p, as_data.rounds, as_data.sizes * itemsize)
+
+    def of_vectors(vectors: Sequence[Any], **options: Any) -> Iterable[Block]:
+        return of_sizes(len(vectors), len(vectors[0]), vectors[0].itemsize, **options)
 
     def results(vectors: Sequence[Any], op: str = "sum", **options: Any) -> list[None]:
         if not isinstance(vectors[0], Phantom):
@@ -84,14 +89,23 @@ def _all_reduce(name: str) -> Plan:
                 vector[...] = total
         return [None] * len(vectors)
 
-    return Plan(is_array, rounds_of_vectors, results)
+    return Plan(LEAST.get(name, 32), is_array, of_vectors, results)
 
 
-def _reduce_scatter_rounds(arrays: Sequence[Any]) -> Timed:
-    ranks, x = np.arange(len(arrays)), arrays[0]
+@kept_for_few
+def _ring(p: int, rounds_of_ring: Callable[..., rounds.Rounds], sizes: tuple[int, ...]) -> Iterable[Block]:
+    return blocks(p, rounds_of_ring(np.arange(p), np.arange(p)), np.array(sizes))
+
+
+@kept_for_few
+def _of_all(p: int, rounds_of_all: Callable[[int], rounds.Rounds], sizes: tuple[Any, ...]) -> Iterable[Block]:
+    return blocks(p, rounds_of_all(p), np.array(sizes))
+
+
+def _reduce_scatter_rounds(arrays: Sequence[Any]) -> Iterable[Block]:
+    p, x = len(arrays), arrays[0]
     bytes_per_row = x.nbytes // len(x) if len(x) else 0
-    start, end = rounds.divided(len(x), len(ranks)).T
-    return timed(rounds.reduce_scatter_ring(ranks, ranks), (end - start) * bytes_per_row)
+    return _ring(p, rounds.reduce_scatter_ring, tuple(len(chunk) * bytes_per_row for chunk in split(range(len(x)), p)))
 
 
 def _reduce_scatter_results(arrays: Sequence[Any], op: str = "sum") -> Sequence[Any]:
@@ -100,9 +114,8 @@ def _reduce_scatter_results(arrays: Sequence[Any], op: str = "sum") -> Sequence[
     return [chunk.copy() for chunk in split(all_reduced("ring", arrays, REDUCE[op]), len(arrays))]
 
 
-def _all_gather_rounds(items: Sequence[Any]) -> Timed:
-    ranks = np.arange(len(items))
-    return timed(rounds.all_gather_ring(ranks, ranks), _bytes(items))
+def _all_gather_rounds(items: Sequence[Any]) -> Iterable[Block]:
+    return _ring(len(items), rounds.all_gather_ring, _bytes(items))
 
 
 def _all_gather_results(items: Sequence[Any]) -> Sequence[list[Any]]:
@@ -110,8 +123,8 @@ def _all_gather_results(items: Sequence[Any]) -> Sequence[list[Any]]:
     return OnLeaving(len(items), lambda rank: _received(kept))
 
 
-def _all_to_all_rounds(items: Sequence[Sequence[Any]]) -> Timed:
-    return timed(rounds.all_to_all_pairwise(len(items)), np.stack([_bytes(of_rank) for of_rank in items]))
+def _all_to_all_rounds(items: Sequence[Sequence[Any]]) -> Iterable[Block]:
+    return _of_all(len(items), rounds.all_to_all_pairwise, tuple(map(_bytes, items)))
 
 
 def _all_to_all_results(items: Sequence[Sequence[Any]]) -> Sequence[list[Any]]:
@@ -119,13 +132,13 @@ def _all_to_all_results(items: Sequence[Sequence[Any]]) -> Sequence[list[Any]]:
     return OnLeaving(len(items), lambda rank: [of_rank[rank] for of_rank in kept])
 
 
-def _barrier_rounds(nothing: Sequence[None]) -> Timed:
-    return timed(rounds.barrier_dissemination(len(nothing)), np.zeros(1, np.int64))
+def _barrier_rounds(nothing: Sequence[None]) -> Iterable[Block]:
+    return _of_all(len(nothing), rounds.barrier_dissemination, (0,))
 
 
-def _bytes(items: Sequence[Any]) -> Integers:
+def _bytes(items: Sequence[Any]) -> tuple[int, ...]:
     """The bytes of each item's message."""
-    return np.array([item.nbytes if is_array(item) else encode(item)[3] for item in items], np.int64)
+    return tuple(item.nbytes if is_array(item) else encode(item)[3] for item in items)
 
 
 def _received(items: Sequence[Any]) -> list[Any]:
@@ -137,8 +150,8 @@ def _received(items: Sequence[Any]) -> list[Any]:
 
 PLANS: dict[Callable[..., Any], Plan] = {
     **{function: _all_reduce(name) for name, function in collectives.ALL_REDUCE.items()},
-    collectives.reduce_scatter_ring: Plan(is_array, _reduce_scatter_rounds, _reduce_scatter_results),
-    collectives.all_gather_ring: Plan(is_item, _all_gather_rounds, _all_gather_results),
-    collectives.all_to_all_pairwise: Plan(are_arrays, _all_to_all_rounds, _all_to_all_results),
-    collectives.barrier_dissemination: Plan(is_nothing, _barrier_rounds, lambda nothing: nothing),
+    collectives.reduce_scatter_ring: Plan(8, is_array, _reduce_scatter_rounds, _reduce_scatter_results),
+    collectives.all_gather_ring: Plan(8, is_item, _all_gather_rounds, _all_gather_results),
+    collectives.all_to_all_pairwise: Plan(8, are_arrays, _all_to_all_rounds, _all_to_all_results),
+    collectives.barrier_dissemination: Plan(16, is_nothing, _barrier_rounds, lambda nothing: nothing),
 }

@@ -12,14 +12,15 @@ from unittest import mock
 from minidl import cluster
 from minidl.cluster.engines.protocol import LaunchTerms, Program
 from minidl.cluster.engines.simulation.batched import meeting
+from minidl.cluster.engines.simulation.batched.plans import PLANS
 
 
 @dataclass(frozen=True)
 class AtOnce(cluster.Simulation):
-    """As Simulation, without the least number of ranks."""
+    """As Simulation, for any number of ranks."""
 
     def run(self, program: Program, args: tuple[Any, ...], terms: LaunchTerms) -> cluster.Run:
-        with mock.patch.object(meeting, "LEAST", 2):
+        with mock.patch.dict(PLANS, {function: plan._replace(least=2) for function, plan in PLANS.items()}):
             return super().run(program, args, terms)
 
 

@@ -12,7 +12,7 @@ import pytest
 from minidl import cluster
 from minidl.cluster import Communicator, Phantom, cost
 from minidl.cluster.engines.simulation import endpoint
-from minidl.cluster.trace.rows import RowsOfColumns
+from minidl.cluster.trace.rows import RowsOfRounds
 from tests.cluster.engines.simulation.batched.of_two_ranks import AtOnce, counted
 from tests.tiers import exhaustively
 
@@ -95,7 +95,7 @@ def test_rows_of_the_trace_are_made_only_when_it_is_read(monkeypatch: pytest.Mon
         comm.barrier()
 
     with monkeypatch.context() as context:
-        context.delattr(RowsOfColumns, "__iter__")
+        context.delattr(RowsOfRounds, "__iter__")
         batched = run(program, 16, batched=True)
         assert len(batched.trace._recordings[3].rows) > 30  # type: ignore[union-attr]
     assert batched.trace.events == run(program, 16, batched=False).trace.events
