@@ -1,7 +1,7 @@
 // The player of a run. Read from top to bottom: data, levels of detail, the view, drawing, words, input.
 //
-// The page holds two texts: "meta", JSON that describes runs, rows and strings; and "events", base64 of compressed whole
-// numbers, column by column (minidl/plots/player/columns.py writes them). Rows that are alike share one track.
+// The page holds two texts: "meta", JSON that describes runs, rows and strings; and "events", base64 of the compressed
+// columns of each run (minidl/plots/player/columns.py writes them). Rows that are alike share one track.
 
 const $ = (id) => document.getElementById(id);
 const MOST_RECTANGLES = 8000; // events drawn one by one in a frame; rows with more are drawn as shares of time
@@ -17,54 +17,27 @@ const kindOf = Object.fromEntries(meta.kinds.map((kind, number) => [kind.name, n
 const K = meta.kinds.length;
 
 async function inflated(base64) {
-  const text = atob(base64), bytes = new Uint8Array(text.length);
-  for (let i = 0; i < text.length; i++) bytes[i] = text.charCodeAt(i);
-  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
-  return new Uint8Array(await new Response(stream).arrayBuffer());
+  const bytes = Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0));
+  return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"))).arrayBuffer();
 }
 
-class Numbers { // reads the bytes from the first to the last
-  constructor(bytes) { this.bytes = bytes; this.at = 0; }
-  next() { // seven bits a byte; beyond 2^31 only multiplication is exact
-    let value = 0, factor = 1, byte;
-    do {
-      byte = this.bytes[this.at++];
-      value += (byte & 127) * factor;
-      factor *= 128;
-    } while (byte > 127);
-    return value;
-  }
-  signed() { const value = this.next(); return value % 2 ? -(value + 1) / 2 : value / 2; }
-  column(type, count, isSigned = false) {
-    const found = new type(count);
-    for (let i = 0; i < count; i++) found[i] = isSigned ? this.signed() : this.next();
-    return found;
-  }
-}
+const TYPES = { 1: Int8Array, 2: Int16Array, 4: Int32Array, 8: Float64Array }; // by the bytes of a number
+const COLUMNS = ["gap", "duration", "kind", "label", "operation", "axis", "call", "bytes", "peer", "causeRow", "cause", "ready"];
 
-class Track { // the events of a row, and of all rows that are alike
-  constructor(numbers, count, tick) {
-    const gap = numbers.column(Float64Array, count, true), duration = numbers.column(Float64Array, count);
+class Track { // the events of a row, and of all rows that are alike: those from `first` on in the columns of the run
+  constructor(columns, first, count, tick) {
+    COLUMNS.forEach((name, n) => (this[name] = columns[n].subarray(first, first + count)));
     this.count = count;
     this.start = new Float64Array(count);
     this.end = new Float64Array(count);
-    for (let i = 0, before = 0; i < count; i++) {
-      const start = before + gap[i];
-      before = start + duration[i];
-      this.start[i] = start * tick;
-      this.end[i] = before * tick;
+    this.ready = Float64Array.from(this.ready);
+    for (let i = 0, now = 0; i < count; i++) { // in ticks
+      now += this.gap[i];
+      this.start[i] = now * tick;
+      this.ready[i] = (now + this.ready[i]) * tick;
+      now += this.duration[i];
+      this.end[i] = now * tick;
     }
-    this.kind = numbers.column(Uint8Array, count);
-    this.label = numbers.column(Uint32Array, count);
-    this.operation = numbers.column(Uint32Array, count);
-    this.axis = numbers.column(Uint32Array, count);
-    this.call = numbers.column(Uint32Array, count);
-    this.bytes = numbers.column(Float64Array, count);
-    this.peer = numbers.column(Uint32Array, count);
-    this.causeRow = numbers.column(Uint32Array, count);
-    this.cause = numbers.column(Int32Array, count, true);
-    this.ready = numbers.column(Float64Array, count, true);
-    for (let i = 0; i < count; i++) this.ready[i] = this.start[i] + this.ready[i] * tick;
     this.levels();
   }
 
@@ -135,16 +108,17 @@ function lowerBound(sorted, value, count = sorted.length) {
   return low;
 }
 
-function decoded(bytes) {
-  const numbers = new Numbers(bytes);
+function decoded(buffer) {
+  let at = 0;
   for (const run of meta.runs) {
-    run.tracks = run.tracks.map((count) => new Track(numbers, count, run.tick));
-    const column = () => { // the differences of one column of the critical path
-      const found = numbers.column(Float64Array, run.path, true);
-      for (let i = 1; i < found.length; i++) found[i] += found[i - 1];
-      return found;
-    };
-    const [row, start, end] = run.path ? [column(), column(), column()] : [[], [], []];
+    const events = run.tracks.reduce((sum, count) => sum + count, 0);
+    const columns = run.widths.map((width, n) => new TYPES[width](buffer.slice(at, (at += width * (n < COLUMNS.length ? events : run.path)))));
+    let first = 0;
+    run.tracks = run.tracks.map((count) => new Track(columns, (first += count) - count, count, run.tick));
+    const [row, start, end] = columns.slice(COLUMNS.length).map((differences) => { // of the critical path
+      let sum = 0;
+      return Float64Array.from(differences, (each) => (sum += each));
+    });
     run.path = { row, start: start.map((t) => t * run.tick), end: end.map((t) => t * run.tick) };
     run.rows = run.rows.map(([rank, lane, track, look], number) => ({ run, number, rank, lane, look, track: run.tracks[track] }));
     run.weights = new Map();
