@@ -59,30 +59,15 @@ class Track { // the events of a row, and of all rows that are alike: those from
     const last = this.before(time), block = Math.floor(last / BLOCK);
     for (let k = 0; k < K; k++) into[k] = this.sums[block * K + k];
     for (let i = block * BLOCK; i < last; i++) into[this.kind[i]] += this.end[i] - this.start[i];
-    if (last > 0 && this.end[last - 1] > time) into[this.kind[last - 1]] -= this.end[last - 1] - time;
+    for (let i = last - 1; i >= 0 && i >= last - 3; i--) into[this.kind[i]] -= Math.max(this.end[i] - time, 0); // under way
   }
   sharesIn(from, to, columns, spent) { // into `spent`: for each column of an interval, the seconds of each kind in it
-    const { start, end, kind, sums, count } = this, now = new Float64Array(K), done = new Float64Array(K);
-    let i = Math.floor(this.before(from) / BLOCK) * BLOCK; // the events before are in `done`
-    for (let k = 0; k < K; k++) done[k] = sums[(i / BLOCK) * K + k];
-    this.secondsBefore(from, now);
-    for (let column = 1, at = 0; column <= columns; column++, at += K) {
-      const time = from + (column / columns) * (to - from);
-      let block = Math.ceil(i / BLOCK);
-      if (block * BLOCK < count && end[block * BLOCK] <= time) { // whole blocks at once
-        while ((block + 1) * BLOCK < count && end[(block + 1) * BLOCK] <= time) block++;
-        i = block * BLOCK;
-        for (let k = 0; k < K; k++) done[k] = sums[block * K + k];
-      }
-      for (; i < count && end[i] <= time; i++) done[kind[i]] += end[i] - start[i];
-      for (let k = 0; k < K; k++) {
-        spent[at + k] = done[k] - now[k];
-        now[k] = done[k];
-      }
-      if (i < count && start[i] < time) { // the one under way
-        spent[at + kind[i]] += time - start[i];
-        now[kind[i]] += time - start[i];
-      }
+    let before = new Float64Array(K), now = new Float64Array(K);
+    this.secondsBefore(from, before);
+    for (let column = 1, at = 0; column <= columns; column++) {
+      this.secondsBefore(from + (column / columns) * (to - from), now);
+      for (let k = 0; k < K; k++, at++) spent[at] = now[k] - before[k];
+      [before, now] = [now, before];
     }
   }
   before(time) { return lowerBound(this.start, time, this.count); } // number of events that start before that time
@@ -247,17 +232,16 @@ const pixel = (colour) => { const [r, g, b] = channels(colour); return ((255 << 
 const BANDS = { send: [0, 0.48], receive: [0.52, 1], wait: [0.38, 0.62], reduce: [0.12, 0.88] };
 const bands = meta.kinds.map((kind) => BANDS[kind.name] || [0, 1]);
 const WAIT = kindOf.wait, SEND = kindOf.send, RECEIVE = kindOf.receive, FAULT = kindOf.fault;
-const statistics = { frames: 0, rectangles: 0, pixels: 0, milliseconds: 0 }; // of the last frame
+const statistics = { rectangles: 0 }; // of the last frame
 
 let scheduled = 0;
 function draw() { if (!scheduled) scheduled = requestAnimationFrame(frame); }
 
 function frame() {
   scheduled = 0;
-  const begun = performance.now(), canvas = $("canvas"), pen = canvas.getContext("2d", { alpha: false });
+  const pen = $("canvas").getContext("2d", { alpha: false });
   view.scroll = $("rows").scrollTop;
-  statistics.frames++;
-  statistics.rectangles = statistics.pixels = 0;
+  statistics.rectangles = 0;
   pen.setTransform(view.ratio, 0, 0, view.ratio, 0, 0);
   pen.fillStyle = colours.page;
   pen.fillRect(0, 0, view.width, view.height);
@@ -291,7 +275,6 @@ function frame() {
   drawPlayhead(pen);
   drawWindow();
   $("dense").style.visibility = dense.length ? "visible" : "hidden";
-  statistics.milliseconds = performance.now() - begun;
 }
 
 function drawBackground(pen, visible, dense) {
@@ -367,7 +350,6 @@ function drawShares(pen, dense) {
         for (; y > roof; y--) pixels[(top + y - 1) * width + column] = shade;
       }
     }
-    statistics.pixels += width * tall;
   }
   pen.putImageData(picture, left, low);
 }
@@ -769,31 +751,31 @@ function step(way) { // to the next event of the row that takes time
   if (i >= 0 && i < track.count) choose({ row, i });
 }
 function otherRow(way) {
-  const rows = view.shown.filter((each) => each.row), now = view.chosen ? rows.indexOf(placeOf(view.chosen.row)) : way > 0 ? -1 : rows.length;
+  const rows = view.shown.filter((each) => each.row?.track.count), now = view.chosen ? rows.indexOf(placeOf(view.chosen.row)) : way > 0 ? -1 : rows.length;
   const next = rows[now + way], time = view.chosen ? view.chosen.row.track.start[view.chosen.i] : Math.max(view.time, view.from);
-  if (!next || !next.row.track.count) return;
+  if (!next) return;
   const i = next.row.track.at(time);
   choose({ row: next.row, i: i >= 0 ? i : Math.min(next.row.track.before(time), next.row.track.count - 1) });
 }
 
+let ticking = 0; // the next frame of playing
 function play(on) {
+  cancelAnimationFrame(ticking);
   view.playing = on;
   $("play").textContent = on ? "❚❚" : "▶︎";
   $("play").setAttribute("aria-label", on ? "pause" : "play");
-  if (on && view.time >= view.to) view.time = view.from;
-  if (on && view.time < view.from) view.time = view.from;
+  if (on && (view.time >= view.to || view.time < view.from)) view.time = view.from;
   let last = performance.now();
-  const span = view.to - view.from;
   const tick = (now) => {
-    if (!view.playing) return;
-    view.time += (Math.max(now - last, 0) / 1000 / Number($("speed").value)) * span;
+    const span = view.to - view.from;
+    view.time += (Math.min(Math.max(now - last, 0), 250) / 1000 / Number($("speed").value)) * span; // no frame comes while the page is hidden
     last = now;
-    if (view.time >= view.end) { view.time = view.end; play(false); }
-    else if (view.time > view.to) show(view.to, view.to + span);
+    if (view.time >= view.end) { view.time = view.end; return play(false); }
+    if (view.time > view.to) show(view.to, view.to + span);
     draw();
-    requestAnimationFrame(tick);
+    ticking = requestAnimationFrame(tick);
   };
-  if (on) requestAnimationFrame(tick);
+  if (on) ticking = requestAnimationFrame(tick);
   draw();
 }
 
@@ -802,27 +784,23 @@ function toggle(name, on = !view[name]) {
   if (name === "alike") layOut(); else draw();
 }
 
-let found = []; // [row, number of the event in the row], of all hits in order of time
 function search() {
   const text = $("search").value.trim().toLowerCase();
-  found = [];
   view.hits = null;
   $("hits").textContent = "";
   if (!text) return draw();
-  const strings = new Set(meta.strings.flatMap((each, n) => (each.toLowerCase().includes(text) ? [n] : [])));
-  const kinds = new Set(meta.kinds.flatMap((each, n) => (each.name.includes(text) ? [n] : [])));
+  const rank = meta.runs.flatMap((run) => run.rows).find((row) => row.track.count && `${row.run.row} ${row.rank}` === text);
+  if (rank) { $("hits").textContent = "1 row"; return choose({ row: rank, i: 0 }); }
+  const having = (names) => new Set(names.flatMap((name, n) => (name.toLowerCase().includes(text) ? [n] : [])));
+  const strings = having(meta.strings), kinds = having(meta.kinds.map((kind) => kind.name));
   view.hits = new Map();
   let count = 0;
-  for (const run of meta.runs) {
-    for (const track of run.tracks) {
-      const hits = [];
-      for (let i = 0; i < track.count; i++) if (kinds.has(track.kind[i]) || strings.has(track.label[i]) || strings.has(track.operation[i]) || strings.has(track.axis[i])) hits.push(i);
-      view.hits.set(track, Uint32Array.from(hits));
-    }
+  for (const run of meta.runs) for (const [track, weight] of run.weights) {
+    const hits = [];
+    for (let i = 0; i < track.count; i++) if (kinds.has(track.kind[i]) || strings.has(track.label[i]) || strings.has(track.operation[i]) || strings.has(track.axis[i])) hits.push(i);
+    view.hits.set(track, Uint32Array.from(hits));
+    count += weight * hits.length;
   }
-  const rank = view.shown.filter((each) => each.row && each.name.toLowerCase() === text);
-  if (rank.length) { view.hits = null; choose({ row: rank[0].row, i: 0 }); $("hits").textContent = "1 row"; return; }
-  for (const run of meta.runs) for (const row of run.rows) count += view.hits.get(row.track).length;
   $("hits").textContent = count ? `${count.toLocaleString("en")} hits` : "no hit";
   draw();
 }
@@ -882,7 +860,7 @@ function listen() {
     if (other) { // two fingers: both stay on their times
       const [a, b] = [timeAt(before[0]), timeAt(other[0])], width = view.width - view.gutter;
       const scale = (a - b) / (here[0] - other[0] || 1);
-      if (Math.abs(here[0] - other[0]) > 8) show(b - (other[0] - view.gutter) * scale, b - (other[0] - view.gutter) * scale + scale * width);
+      if (scale > 0 && Math.abs(here[0] - other[0]) > 8) show(b - (other[0] - view.gutter) * scale, b - (other[0] - view.gutter) * scale + scale * width);
     } else {
       moved += Math.abs(here[0] - before[0]) + Math.abs(here[1] - before[1]);
       if (moved > 3) { hover(null); pan(timeAt(before[0]) - timeAt(here[0])); if (event.pointerType === "mouse") $("rows").scrollTop += before[1] - here[1]; }
@@ -943,7 +921,6 @@ function listen() {
   $("fit").onclick = () => show(view.start, view.end);
   for (const name of ["path", "messages", "alike"]) $(name).onchange = () => toggle(name, $(name).checked);
   $("search").oninput = search;
-  $("speed").onchange = () => { if (view.playing) { play(false); play(true); } };
   $("rows").addEventListener("scroll", draw);
   addEventListener("resize", layOut);
   new ResizeObserver(() => { if ($("rows").clientWidth !== view.width) layOut(); }).observe($("rows"));
