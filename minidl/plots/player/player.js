@@ -522,12 +522,12 @@ function drawNames(pen, visible) {
     below = middle + 13;
     pen.font = `${view.chosen && placeOf(view.chosen.row) === each ? "bold " : ""}12px system-ui, sans-serif`;
     pen.fillStyle = each.row.lane ? colours.faint : colours.text;
-    pen.fillText(each.name, 8, middle + 0.5, view.gutter - 20);
+    pen.fillText(shortened(pen, each.name, view.gutter - 20), 8, middle + 0.5);
   }
 }
 
 function shortened(pen, text, width) {
-  let end = text.length;
+  let end = Math.min(text.length, Math.ceil(width / 3)); // no letter is narrower
   while (end > 1 && pen.measureText(text.slice(0, end) + (end < text.length ? "…" : "")).width > width) end--;
   return end < text.length ? text.slice(0, end) + "…" : text;
 }
@@ -746,7 +746,7 @@ function choose(event, scroll = true) {
 const firstRow = () => view.shown.find((each) => each.row);
 function step(way) { // to the next event of the row that takes time
   const row = view.chosen ? view.chosen.row : firstRow().row, track = row.track;
-  let i = view.chosen ? view.chosen.i + way : way > 0 ? track.before(Math.max(view.time, view.from)) : track.before(view.time) - 1;
+  let i = view.chosen ? view.chosen.i + way : Math.min(track.first(Math.max(view.time, view.from)), track.count - 1);
   while (i >= 0 && i < track.count && track.start[i] === track.end[i] && track.kind[i] !== FAULT) i += way;
   if (i >= 0 && i < track.count) choose({ row, i });
 }
@@ -943,6 +943,7 @@ async function begin() {
   const first = Math.min(...meta.runs.flatMap((run) => run.tracks.map((track) => (track.count ? track.start[0] : view.end))));
   if (first > 0.1 * view.end && first < view.end) view.from = first; // a part of a run
   $("player").hidden = false;
+  $("words").open = false;
   chooseColours();
   const alike = (run) => new Set(run.rows.map((row) => row.look)).size < run.rows.length;
   const rows = meta.runs.reduce((sum, run) => sum + run.rows.length, 0), some = meta.runs.some(alike);
@@ -956,11 +957,10 @@ async function begin() {
   listen();
   layOut();
   choose(null);
-  window.player = { view, meta, statistics, show, frame, words, eventAt, placeOf, x }; // for scripts, such as tests
+  window.player = { view, meta, statistics, show, frame, words, x }; // for scripts, such as tests
 }
 
 begin().catch((error) => {
   $("failed").textContent = `The picture cannot be shown (${error.message}); it needs a browser of 2023 or later. The table says what it shows.`;
   $("failed").hidden = false;
-  $("words").open = true;
 });
