@@ -859,8 +859,8 @@ function listen() {
     const other = [...pointers.entries()].find(([id]) => id !== event.pointerId)?.[1];
     if (other) { // two fingers: both stay on their times
       const [a, b] = [timeAt(before[0]), timeAt(other[0])], width = view.width - view.gutter;
-      const scale = (a - b) / (here[0] - other[0] || 1);
-      if (scale > 0 && Math.abs(here[0] - other[0]) > 8) show(b - (other[0] - view.gutter) * scale, b - (other[0] - view.gutter) * scale + scale * width);
+      const scale = Math.abs((a - b) / (here[0] - other[0])); // the fingers may cross
+      if (Math.abs(here[0] - other[0]) > 8) show(b - (other[0] - view.gutter) * scale, b - (other[0] - view.gutter) * scale + scale * width);
     } else {
       moved += Math.abs(here[0] - before[0]) + Math.abs(here[1] - before[1]);
       if (moved > 3) { hover(null); pan(timeAt(before[0]) - timeAt(here[0])); if (event.pointerType === "mouse") $("rows").scrollTop += before[1] - here[1]; }
