@@ -255,7 +255,6 @@ function frame() {
     (each.last - each.first <= most ? sparse : dense).push(each);
   }
   if (dense.length) drawShares(pen, dense);
-  drawBackground(pen, visible, dense);
   for (const each of sparse) drawEvents(pen, each);
   if (view.hits) for (const each of rows) drawHits(pen, each, Math.max((rows.length * 2 * view.width) / MOST_RECTANGLES, 1));
   if (view.messages) drawMessages(pen, sparse);
@@ -277,17 +276,12 @@ function frame() {
   $("dense").style.visibility = dense.length ? "visible" : "hidden";
 }
 
-function drawBackground(pen, visible, dense) {
-  pen.fillStyle = colours.band;
-  for (const each of visible) {
-    if (each.row && each.height > 12 && !dense.includes(each)) pen.fillRect(view.gutter, each.y - view.scroll + 1, view.width, each.height - 2);
-  }
-}
-
 // Events one by one.
 function drawEvents(pen, each) {
   const { row, first, last } = each, track = row.track, small = row.lane > 0;
   const room = each.height > 12 ? (each.height > 24 ? 3 : 2) : 0.5, top = each.y - view.scroll + room, height = each.height - 2 * room;
+  pen.fillStyle = colours.band;
+  pen.fillRect(view.gutter, each.y - view.scroll + 1, view.width, each.height - 2);
   pen.globalAlpha = view.hits ? 0.22 : 1;
   pen.lineWidth = 1;
   for (let i = first; i < last; i++) {
@@ -339,19 +333,21 @@ function drawShares(pen, dense) {
   for (const each of dense) {
     const room = each.height > 12 ? 2 : 0.5;
     const top = Math.round((each.y + room - view.scroll) * ratio) - low, tall = Math.max(Math.round((each.height - 2 * room) * ratio), 1);
-    const floor = Math.min(tall, rows - top), least = Math.max(-top, 0);
     each.row.track.sharesIn(view.from, view.to, width, shares);
-    for (let column = 0, at = 0; column < width; column++) {
-      let done = 0, y = floor;
-      for (let k = 0; k < K; k++, at++) { // the first kind at the bottom
-        if (shares[at] <= 0) continue;
-        done += shares[at];
-        const roof = Math.max(Math.round(tall * (1 - done / all)), least), shade = shades[k];
-        for (; y > roof; y--) pixels[(top + y - 1) * width + column] = shade;
-      }
-    }
+    stack(picture, pixels, top, tall, shares, all, shades);
   }
   pen.putImageData(picture, left, low);
+}
+function stack({ width, height }, pixels, top, tall, shares, all, shades) { // in each column the first kind at the bottom
+  for (let column = 0, at = 0; column < width; column++) {
+    let done = 0, y = Math.min(tall, height - top);
+    for (let k = 0; k < K; k++, at++) {
+      if (shares[at] <= 0) continue;
+      done += shares[at];
+      const roof = Math.max(Math.round(tall * (1 - done / all)), -top, 0), shade = shades[k];
+      for (; y > roof; y--) pixels[(top + y - 1) * width + column] = shade;
+    }
+  }
 }
 function mixed(colour, other, share) {
   const a = channels(colour), b = channels(other);
@@ -602,12 +598,7 @@ function drawOverview() {
     for (let at = 0; at < one.length; at++) spent[at] += weight * one[at];
   }
   const all = (tracks * (view.end - view.start)) / width || 1;
-  for (let column = 0; column < width; column++) {
-    for (let k = 0, done = 0, y = height; k < K; k++) {
-      done += spent[column * K + k];
-      for (const roof = Math.round(height * (1 - Math.min(done / all, 1))); y > roof; y--) pixels[(y - 1) * width + column] = packed[k];
-    }
-  }
+  stack(image, pixels, 0, height, spent, all, packed);
   overview = image;
 }
 function drawWindow() {
@@ -703,19 +694,16 @@ function writeLegend() {
     now.forEach((seconds, k) => (spent[k] += seconds));
     whole += WAIT === undefined ? run.end : now.reduce((sum, seconds) => sum + seconds); // as Trace.shares: ranks may end early
   }
-  const where = { send: ", above", receive: ", below", wait: ", thin" };
-  $("legend").replaceChildren(...meta.kinds.map((kind, k) => [kind, k]).filter(([kind, k]) => spent[k] || (kind.name === "fault" && meta.runs.some((run) => run.tracks.some((track) => track.kind.includes(k))))).map(([kind, k]) => {
+  const where = { send: ", above", receive: ", below", wait: ", thin" }, height = { send: "7px", receive: "7px", wait: "4px" };
+  const items = meta.kinds.map((kind, k) => {
+    if (!spent[k] && !(k === FAULT && meta.runs.some((run) => run.tracks.some((track) => track.faults.length)))) return "";
     const item = document.createElement("li"), box = document.createElement("i"), share = document.createElement("small");
-    box.style.background = fill[k];
-    if (kind.name === "wait") box.style.height = "4px";
-    if (kind.name === "send" || kind.name === "receive") box.style.height = "7px";
+    Object.assign(box.style, { background: fill[k], height: height[kind.name] || "12px" });
     share.textContent = spent[k] ? `${((100 * spent[k]) / whole).toFixed(1)} %` : "";
     item.append(box, `${kind.mark} ${kind.name}${where[kind.name] || ""} `, share);
     return item;
-  }));
-  const dense = Object.assign(document.createElement("li"), { id: "dense" });
-  dense.append(Object.assign(document.createElement("small"), { textContent: "where events are too many to tell apart: stacked by their share of the time" }));
-  $("legend").append(dense);
+  });
+  $("legend").replaceChildren(...items, $("dense"));
 }
 function writeFacts() {
   const events = meta.runs.reduce((sum, run) => sum + run.rows.reduce((n, row) => n + row.track.count, 0), 0);
@@ -913,12 +901,8 @@ function listen() {
     event.preventDefault();
     action();
   });
-  $("play").onclick = () => play(!view.playing);
-  $("back").onclick = () => step(-1);
-  $("forth").onclick = () => step(1);
-  $("in").onclick = () => zoom(0.5, middle());
-  $("out").onclick = () => zoom(2, middle());
-  $("fit").onclick = () => show(view.start, view.end);
+  const buttons = { play: " ", back: "ArrowLeft", forth: "ArrowRight", in: "+", out: "-", fit: "0" };
+  for (const [name, key] of Object.entries(buttons)) $(name).onclick = keys[key];
   for (const name of ["path", "messages", "alike"]) $(name).onchange = () => toggle(name, $(name).checked);
   $("search").oninput = search;
   $("rows").addEventListener("scroll", draw);

@@ -159,8 +159,6 @@ def test_the_keys_play_step_zoom_search_and_end(opened: webdriver.Chrome, trace:
     search.send_keys(Keys.ESCAPE)
     assert (view(opened, "hits"), view(opened, "chosen")) == (None, None)
     assert opened.execute_script(PLAYED_TWICE) == 1  # played, paused and played before the next frame
-    opened.refresh()
-    wait_for(lambda: opened.execute_script("return !!window.player"))
 
 
 def test_keys_and_search_pass_ranks_without_events(driver: webdriver.Chrome, tmp_path: Path) -> None:
