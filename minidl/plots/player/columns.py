@@ -173,7 +173,6 @@ def _relative(
 
 
 def _narrow(numbers: Integers) -> npt.NDArray[Any]:
-    """Whole numbers in the narrowest type that holds them: of 1, 2 or 4 bytes, or as floating-point numbers of 8."""
-    return next(
-        narrow for kind in ("<i1", "<i2", "<i4", "<f8") if np.array_equal(narrow := numbers.astype(kind), numbers)
-    )
+    """Whole numbers in the narrowest type that holds them: of 1, 2 or 4 bytes; others as floating-point numbers of 8."""
+    narrow = (numbers.astype(kind) for kind in ("<i1", "<i2", "<i4"))
+    return next((each for each in narrow if np.array_equal(each, numbers)), numbers.astype("<f8"))

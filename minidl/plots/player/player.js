@@ -6,7 +6,7 @@
 const $ = (id) => document.getElementById(id);
 const MOST_RECTANGLES = 8000; // events drawn one by one in a frame; rows with more are drawn as shares of time
 const MOST_MESSAGES = 1200; // lines from senders to receivers in a frame
-const BLOCK = 64; // events of one entry of the next level of detail
+const BLOCK = 16; // events of one entry of the next level of detail; larger blocks cost more to sum, smaller ones more memory
 const ROW = { least: 9, most: 56 }; // height of a row in CSS pixels
 const AXIS = 26, HEADING = 26; // heights above the rows, and above each of several runs
 
