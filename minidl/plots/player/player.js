@@ -142,14 +142,12 @@ function layOut() {
   places = new Map();
   for (const run of meta.runs) {
     if (meta.runs.length > 1) view.shown.push({ heading: run.title || run.source, run });
-    const groups = new Map(); // ranks whose rows all look alike
-    for (let i = 0; i < run.rows.length; ) {
-      let j = i;
-      while (j < run.rows.length && run.rows[j].rank === run.rows[i].rank) j++;
-      const key = view.alike ? run.rows.slice(i, j).map((row) => `${row.lane}:${row.look}`).join() : i;
+    const groups = new Map(), rowsOf = []; // ranks whose rows all look alike; the rows of each rank
+    for (const row of run.rows) (rowsOf[row.rank] ??= []).push(row);
+    for (const rows of rowsOf) {
+      const key = view.alike ? rows.map((row) => `${row.lane}:${row.look}`).join() : rows[0].rank;
       if (!groups.has(key)) groups.set(key, []);
-      groups.get(key).push(run.rows.slice(i, j));
-      i = j;
+      groups.get(key).push(rows);
     }
     for (const ranks of groups.values()) {
       const others = ranks.map((rows) => rows[0].rank);
@@ -413,13 +411,9 @@ function drawMessages(pen, sparse) {
     head.lineTo(x1 + 3.5, y1 - 7 * way);
     head.closePath();
     pen.globalAlpha = view.hits ? 0.2 : 0.9;
-    pen.strokeStyle = colours.page;
-    pen.lineWidth = 3;
-    pen.stroke(line);
-    pen.stroke(head);
-    pen.strokeStyle = pen.fillStyle = colours.mark;
-    pen.lineWidth = 1.2;
-    pen.stroke(line);
+    outlined(pen, head, 1);
+    outlined(pen, line, 1.2);
+    pen.fillStyle = colours.mark;
     pen.fill(head);
   }
   pen.globalAlpha = 1;
@@ -476,10 +470,13 @@ function drawPath(pen, run) {
     if (++count > MOST_RECTANGLES) break;
   }
   pen.lineJoin = "round";
-  for (const [colour, width] of [[colours.page, 5], [colours.mark, 2]]) {
+  outlined(pen, lines, 2);
+}
+function outlined(pen, path, width) { // visible on every colour
+  for (const [colour, thick] of [[colours.page, width + 2.5], [colours.mark, width]]) {
     pen.strokeStyle = colour;
-    pen.lineWidth = width;
-    pen.stroke(lines);
+    pen.lineWidth = thick;
+    pen.stroke(path);
   }
 }
 
@@ -488,11 +485,9 @@ function drawMarked(pen, event, width) {
   if (!place) return;
   const { track } = event.row, left = Math.max(x(track.start[event.i]), view.gutter), right = Math.min(Math.max(x(track.end[event.i]), left + 2), view.width);
   if (right <= left) return;
-  for (const [colour, thick] of [[colours.page, width + 2.5], [colours.mark, width]]) {
-    pen.strokeStyle = colour;
-    pen.lineWidth = thick;
-    pen.strokeRect(left, place.y - view.scroll + 1.5, right - left, place.height - 3);
-  }
+  const box = new Path2D();
+  box.rect(left, place.y - view.scroll + 1.5, right - left, place.height - 3);
+  outlined(pen, box, width);
 }
 
 function drawNames(pen, visible) {
@@ -535,26 +530,16 @@ function drawAxis(pen) {
   pen.font = "12px system-ui, sans-serif";
   pen.textBaseline = "middle";
   pen.textAlign = "left";
-  pen.lineWidth = 1;
   for (let n = Math.ceil(view.from / step); n * step <= view.to; n++) {
-    const px = Math.round(x(n * step)) + 0.5;
-    pen.strokeStyle = colours.line;
-    pen.globalAlpha = 0.8;
-    pen.beginPath();
-    pen.moveTo(px, AXIS - 6);
-    pen.lineTo(px, AXIS);
-    pen.stroke();
-    pen.globalAlpha = 1;
-    const text = timeText(n * step, step);
+    const px = Math.round(x(n * step)), text = timeText(n * step, step);
+    pen.fillStyle = colours.line;
+    pen.fillRect(px, AXIS - 6, 1, 6);
     pen.fillStyle = colours.faint;
     const isCovered = Math.abs(px + 20 - x(view.time)) < 65 && view.time > view.start;
     if (px + pen.measureText(text).width < view.width && !isCovered) pen.fillText(text, px + 3, AXIS / 2);
   }
-  pen.strokeStyle = colours.line;
-  pen.beginPath();
-  pen.moveTo(0, AXIS + 0.5);
-  pen.lineTo(view.width, AXIS + 0.5);
-  pen.stroke();
+  pen.fillStyle = colours.line;
+  pen.fillRect(0, AXIS, view.width, 1);
   pen.fillStyle = colours.faint;
   pen.fillText("time", 8, AXIS / 2);
 }
@@ -566,12 +551,8 @@ function niceStep(least) { // the next of 1, 2, 5 times a power of ten
 function drawPlayhead(pen) {
   const px = x(view.time);
   if (px < view.gutter || px > view.width || (view.time === view.start && !view.playing)) return;
-  pen.strokeStyle = pen.fillStyle = colours.accent;
-  pen.lineWidth = 2;
-  pen.beginPath();
-  pen.moveTo(px, AXIS - 4);
-  pen.lineTo(px, view.height);
-  pen.stroke();
+  pen.fillStyle = colours.accent;
+  pen.fillRect(px - 1, AXIS - 4, 2, view.height);
   const text = timeText(view.time);
   pen.font = "bold 12px system-ui, sans-serif";
   const width = pen.measureText(text).width + 12, left = Math.min(Math.max(px - width / 2, view.gutter), view.width - width);
