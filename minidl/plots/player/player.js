@@ -31,29 +31,22 @@ class Track { // the events of a row, and of all rows that are alike: those from
     this.start = new Float64Array(count);
     this.end = new Float64Array(count);
     this.ready = Float64Array.from(this.ready);
+    this.faults = [];
+    // Levels of detail: the seconds of each kind before each block of events. With them, the share of each kind in any
+    // interval costs a binary search and at most one block, however many events the interval has.
+    const blocks = Math.ceil(count / BLOCK), spent = new Float64Array(K);
+    this.sums = new Float64Array((blocks + 1) * K);
     for (let i = 0, now = 0; i < count; i++) { // in ticks
+      if (i % BLOCK === 0) this.sums.set(spent, (i / BLOCK) * K);
       now += this.gap[i];
       this.start[i] = now * tick;
       this.ready[i] = (now + this.ready[i]) * tick;
       now += this.duration[i];
       this.end[i] = now * tick;
-    }
-    this.levels();
-  }
-
-  // ---- Levels of detail: the seconds of each kind before each block of events. With them, the share of each kind in any
-  // interval costs a binary search and at most one block, however many events the interval has.
-
-  levels() {
-    const blocks = Math.ceil(this.count / BLOCK), now = new Float64Array(K);
-    this.sums = new Float64Array((blocks + 1) * K);
-    this.faults = [];
-    for (let i = 0; i < this.count; i++) {
-      if (i % BLOCK === 0) this.sums.set(now, (i / BLOCK) * K);
-      now[this.kind[i]] += this.end[i] - this.start[i];
+      spent[this.kind[i]] += this.end[i] - this.start[i];
       if (this.kind[i] === FAULT) this.faults.push(i);
     }
-    this.sums.set(now, blocks * K);
+    this.sums.set(spent, blocks * K);
   }
   secondsBefore(time, into) { // of each kind
     const last = this.before(time), block = Math.floor(last / BLOCK);
@@ -254,17 +247,13 @@ function frame() {
   }
   if (dense.length) drawShares(pen, dense);
   for (const each of sparse) drawEvents(pen, each);
+  if (view.hits) veil(pen, view.gutter, 0.78);
   if (view.hits) for (const each of rows) drawHits(pen, each, Math.max((rows.length * 2 * view.width) / MOST_RECTANGLES, 1));
   if (view.messages) drawMessages(pen, sparse);
   for (const each of rows) drawFaults(pen, each);
   if (view.path) for (const run of meta.runs) drawPath(pen, run);
-  if (view.playing) {
-    pen.globalAlpha = 0.72;
-    pen.fillStyle = colours.page;
-    pen.fillRect(x(view.time), AXIS, view.width, view.height);
-    pen.globalAlpha = 1;
-    if (view.messages) drawInFlight(pen, sparse);
-  }
+  if (view.playing) veil(pen, x(view.time), 0.72);
+  if (view.playing && view.messages) drawInFlight(pen, sparse);
   drawMarked(pen, view.hover, 1.5);
   drawMarked(pen, view.chosen, 2.5);
   drawNames(pen, visible);
@@ -274,13 +263,19 @@ function frame() {
   $("dense").style.visibility = dense.length ? "visible" : "hidden";
 }
 
+function veil(pen, left, share) {
+  pen.globalAlpha = share;
+  pen.fillStyle = colours.page;
+  pen.fillRect(left, AXIS, view.width, view.height);
+  pen.globalAlpha = 1;
+}
+
 // Events one by one.
 function drawEvents(pen, each) {
   const { row, first, last } = each, track = row.track, small = row.lane > 0;
   const room = each.height > 12 ? (each.height > 24 ? 3 : 2) : 0.5, top = each.y - view.scroll + room, height = each.height - 2 * room;
   pen.fillStyle = colours.band;
   pen.fillRect(view.gutter, each.y - view.scroll + 1, view.width, each.height - 2);
-  pen.globalAlpha = view.hits ? 0.22 : 1;
   pen.lineWidth = 1;
   for (let i = first; i < last; i++) {
     const kind = track.kind[i];
@@ -298,7 +293,6 @@ function drawEvents(pen, each) {
     const tall = (below - above) * height;
     if (width > 14 && tall >= 9.5 && !small && kind !== WAIT) write(pen, barTexts(row, i), left, width, top + ((above + below) / 2) * height, tall, ink[kind]);
   }
-  pen.globalAlpha = 1;
 }
 
 // The first of the texts that fits; the last one is cut if it is long.
@@ -326,32 +320,27 @@ function drawShares(pen, dense) {
   const rows = high - low, all = (view.to - view.from) / width;
   if (picture?.width !== width || picture.height !== rows) picture = pen.createImageData(width, rows);
   if (shares.length !== width * K) shares = new Float64Array(width * K);
-  const pixels = new Uint32Array(picture.data.buffer), shades = view.hits ? fill.map((colour) => pixel(mixed(colour, colours.page, 0.22))) : packed;
+  const pixels = new Uint32Array(picture.data.buffer);
   pixels.fill(pixel(colours.page));
   for (const each of dense) {
     const room = each.height > 12 ? 2 : 0.5;
     const top = Math.round((each.y + room - view.scroll) * ratio) - low, tall = Math.max(Math.round((each.height - 2 * room) * ratio), 1);
     each.row.track.sharesIn(view.from, view.to, width, shares);
-    stack(picture, pixels, top, tall, shares, all, shades);
+    stack(picture, pixels, top, tall, shares, all);
   }
   pen.putImageData(picture, left, low);
 }
-function stack({ width, height }, pixels, top, tall, shares, all, shades) { // in each column the first kind at the bottom
+function stack({ width, height }, pixels, top, tall, shares, all) { // in each column the first kind at the bottom
   for (let column = 0, at = 0; column < width; column++) {
     let done = 0, y = Math.min(tall, height - top);
     for (let k = 0; k < K; k++, at++) {
       if (shares[at] <= 0) continue;
       done += shares[at];
-      const roof = Math.max(Math.round(tall * (1 - done / all)), -top, 0), shade = shades[k];
+      const roof = Math.max(Math.round(tall * (1 - done / all)), -top, 0), shade = packed[k];
       for (; y > roof; y--) pixels[(top + y - 1) * width + column] = shade;
     }
   }
 }
-function mixed(colour, other, share) {
-  const a = channels(colour), b = channels(other);
-  return "#" + a.map((value, n) => Math.round(value * share + b[n] * (1 - share)).toString(16).padStart(2, "0")).join("");
-}
-
 // Hits of the search, each at least so many pixels wide; those that lie under such a one are skipped.
 function drawHits(pen, each, least) {
   const track = each.row.track, hits = view.hits.get(track), y = each.y - view.scroll;
@@ -579,7 +568,7 @@ function drawOverview() {
     for (let at = 0; at < one.length; at++) spent[at] += weight * one[at];
   }
   const all = (tracks * (view.end - view.start)) / width || 1;
-  stack(image, pixels, 0, height, spent, all, packed);
+  stack(image, pixels, 0, height, spent, all);
   overview = image;
 }
 function drawWindow() {
@@ -712,9 +701,8 @@ function choose(event, scroll = true) {
   }
   draw();
 }
-const firstRow = () => view.shown.find((each) => each.row);
 function step(way) { // to the next event of the row that takes time
-  const row = view.chosen ? view.chosen.row : firstRow().row, track = row.track;
+  const row = view.chosen ? view.chosen.row : view.shown.find((each) => each.row).row, track = row.track;
   let i = view.chosen ? view.chosen.i + way : Math.min(track.first(Math.max(view.time, view.from)), track.count - 1);
   while (i >= 0 && i < track.count && track.start[i] === track.end[i] && track.kind[i] !== FAULT) i += way;
   if (i >= 0 && i < track.count) choose({ row, i });
