@@ -147,9 +147,7 @@ def _sorted(
     return {name: column[order] for name, column in numbers.items()}, order
 
 
-def _relative(
-    columns: Mapping[str, Integers], row: Integers, first: Integers, order: Integers, ranks: int
-) -> Integers:
+def _relative(columns: Mapping[str, Integers], row: Integers, first: Integers, order: Integers, ranks: int) -> Integers:
     """The columns as the file has them, one below the other: the same numbers for ranks that are alike."""
     count, rows = len(row), len(first) - 1
     position = np.arange(count) - first[row]  # of each event in its row
@@ -173,6 +171,6 @@ def _relative(
 
 
 def _narrow(numbers: Integers) -> npt.NDArray[Any]:
-    """Whole numbers in the narrowest type that holds them: of 1, 2 or 4 bytes; others as floating-point numbers of 8."""
+    """Whole numbers in the narrowest type that holds them: of 1, 2 or 4 bytes, or as floating-point numbers of 8."""
     narrow = (numbers.astype(kind) for kind in ("<i1", "<i2", "<i4"))
     return next((each for each in narrow if np.array_equal(each, numbers)), numbers.astype("<f8"))
