@@ -895,7 +895,7 @@ async function begin() {
   view.end = view.to = Math.max(...meta.runs.map((run) => run.end)) || 1;
   const first = Math.min(...meta.runs.flatMap((run) => run.tracks.map((track) => (track.count ? track.start[0] : view.end))));
   if (first > 0.1 * view.end && first < view.end) view.from = first; // a part of a run
-  $("player").hidden = false;
+  $("timeline").hidden = false;
   $("words").open = false;
   chooseColours();
   const alike = (run) => new Set(run.rows.map((row) => row.look)).size < run.rows.length;
