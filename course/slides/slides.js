@@ -48,8 +48,9 @@
     },
   };
   const press = (event) => {
-    const isOfPanel = event.target.closest?.("input, select, textarea, .body button");
-    if (isOfPanel || event.ctrlKey || event.altKey || event.metaKey || !keys[event.key]) return;
+    const isTurned = event.target.closest?.("input, select") && !event.key.startsWith("Page"); // a clicker sends these
+    const isPressed = event.key === " " && event.target.closest?.("button");
+    if (isTurned || isPressed || event.ctrlKey || event.altKey || event.metaKey || !keys[event.key]) return;
     if (help.open) help.close();
     event.preventDefault();
     (event.shiftKey && event.key === " " ? back : keys[event.key])();

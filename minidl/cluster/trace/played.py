@@ -28,10 +28,7 @@ def played(events: Sequence[Event], start: float, end: float, most: int = MOST_E
     causes = [-1] * len(shown)
     ends: dict[int, int] = {}
     for number, message in enumerate(arrows(shown)):
-        if message < 0:
-            continue
-        other = ends.setdefault(message, number)
-        if other != number:
+        if message >= 0 and (other := ends.setdefault(message, number)) != number:
             causes[number], causes[other] = other, number
     posts = {(event.rank, event.peer, event.posted): cause for event, cause in zip(shown, causes, strict=True)
              if event.kind == "send" and cause >= 0}  # fmt: skip

@@ -1,7 +1,7 @@
-"""The events of a run as columns, packed for the page: whole numbers of seven bits a byte, compressed.
+"""The events of a run as columns of whole numbers, which the page compresses.
 
-Each track (a rank, or a lane of it) is packed once, however many ranks are alike: peers and causes are stored relative
-to the track, so that the 1,024 ranks of a ring can share one copy.
+Each track (a rank, or a lane of it) is stored once, however many ranks are alike: peers and causes are relative to the
+track, so that the 1,024 ranks of a ring can share one copy.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ NOBODY, HOST = -1, -2  # peers that are no rank
 COLUMNS = (
     "gap", "duration", "kind", "label", "operation", "axis", "call", "bytes", "peer", "cause row", "cause", "ready",
 )  # fmt: skip
-"""The columns of a track in the order of the file. Signed ones (gap, cause, ready) are stored as zigzag numbers.
+"""The columns of a run in the order of the file, each of all its tracks.
 
 gap        ticks from the end of the event before
 duration   ticks
@@ -89,7 +89,7 @@ class Run:
 
 
 def pack(run: Run, kinds: Mapping[str, int], strings: dict[str, int]) -> tuple[dict[str, Any], list[bytes]]:
-    """Return the description of a run, as JSON takes it, and the bytes of its tracks and its critical path.
+    """Return the description of a run, as JSON takes it, and the bytes of its columns and of its critical path.
 
     Parameters
         kinds    index of each kind
@@ -110,28 +110,26 @@ def pack(run: Run, kinds: Mapping[str, int], strings: dict[str, int]) -> tuple[d
     tracks = sorted({(rank, 0) for rank in range(run.ranks)} | {(event.rank, event.lane) for event in run.events})
     row = np.searchsorted(np.array(tracks) @ [1 << 32, 1], columns["rank"] * (1 << 32) + columns["lane"])
     first = np.searchsorted(row, np.arange(len(tracks) + 1))
-    relative = _relative(columns, row, first, order, run.ranks)
+    table = _relative(columns, row, first, order, run.ranks)
 
     known: dict[bytes, int] = {}  # tracks, and what they look like
     looks: dict[bytes, int] = {}
     rows: list[list[int]] = []
-    counts: list[int] = []
-    blobs: list[bytes] = []
+    different: list[Integers] = []
     for number, (rank, lane) in enumerate(tracks):
-        own = [relative[name][first[number] : first[number + 1]] for name in COLUMNS]
-        track = known.setdefault(b"".join(column.tobytes() for column in own), len(counts))
-        if track == len(counts):
-            counts.append(len(own[0]))
-            blobs += [varints(column) for column in own]
-        look = looks.setdefault(b"".join(column.tobytes() for column in own[:VISIBLE]), len(looks))
-        rows.append([rank, lane, track, look])
+        own = table[:, first[number] : first[number + 1]]
+        track = known.setdefault(own.tobytes(), len(different))
+        if track == len(different):
+            different.append(own)
+        rows.append([rank, lane, track, looks.setdefault(own[:VISIBLE].tobytes(), len(looks))])
     places = {track: number for number, track in enumerate(tracks)}
     path = [(places[part[:2]], *part[2:]) for part in run.path if part[:2] in places and part[2] <= end]
-    for column, unit in zip(zip(*path, strict=True), (1, tick, tick), strict=False):
-        whole = np.rint(np.array([0, *column]) / unit).astype(np.int64)
-        blobs.append(varints(_zigzag(whole[1:] - whole[:-1])))
+    ticks = np.rint(np.array(path).reshape(-1, 3).T / [[1], [tick], [tick]]).astype(np.int64)
+    narrow = [_narrow(column) for column in (*np.concatenate(different, axis=1), *np.diff(ticks, prepend=0))]
     described = {name: getattr(run, name) for name in ("ranks", "source", "title", "note", "unit", "row")}
-    return {**described, "end": end, "tick": tick, "rows": rows, "tracks": counts, "path": len(path)}, blobs
+    described |= {"end": end, "tick": tick, "rows": rows, "tracks": [own.shape[1] for own in different]}
+    described |= {"path": len(path), "widths": [column.itemsize for column in narrow]}
+    return described, [column.tobytes() for column in narrow]
 
 
 def _sorted(
@@ -149,10 +147,8 @@ def _sorted(
     return {name: column[order] for name, column in numbers.items()}, order
 
 
-def _relative(
-    columns: Mapping[str, Integers], row: Integers, first: Integers, order: Integers, ranks: int
-) -> dict[str, Integers]:
-    """The columns as the file has them: the same numbers for ranks that are alike."""
+def _relative(columns: Mapping[str, Integers], row: Integers, first: Integers, order: Integers, ranks: int) -> Integers:
+    """The columns as the file has them, one below the other: the same numbers for ranks that are alike."""
     count, rows = len(row), len(first) - 1
     position = np.arange(count) - first[row]  # of each event in its row
     before = np.concatenate([[0], columns["end"][:-1]])[:count] * (position > 0)
@@ -161,35 +157,20 @@ def _relative(
     is_caused = columns["cause"] >= 0
     cause = place[columns["cause"]] if count else place
     peer = columns["peer"]
-    return {
+    relative = {
         **{name: columns[name] for name in ("kind", "label", "operation", "axis", "call")},
-        "gap": _zigzag(columns["start"] - before),
+        "gap": columns["start"] - before,
         "duration": columns["end"] - columns["start"],
         "bytes": columns["nbytes"],
         "peer": np.where(peer >= 0, 2 + (peer - columns["rank"]) % ranks, np.where(peer == HOST, 1, 0)),
         "cause row": np.where(is_caused, 1 + (row[cause] - row) % rows, 0),
-        "cause": np.where(is_caused, _zigzag(position[cause] - position), 0),
-        "ready": _zigzag(columns["ready"] - columns["start"]),
+        "cause": np.where(is_caused, position[cause] - position, 0),
+        "ready": columns["ready"] - columns["start"],
     }
+    return np.stack([relative[name] for name in COLUMNS])
 
 
-def varints(numbers: Integers) -> bytes:
-    """Whole numbers from 0 on, seven bits a byte from the lowest; the highest bit says that another byte follows.
-
-    LEB128: DWARF Debugging Information Format, version 5, section 7.6.
-
-    >>> varints(np.array([5, 300])).hex()
-    '05ac02'
-    """
-    most = max(int(numbers.max(initial=0)).bit_length(), 1)
-    left = numbers[:, None] >> np.arange(0, most, 7)  # of each number, at each of its bytes
-    is_there = left > 0
-    is_there[:, 0] = True
-    digits = (left & 127).astype(np.uint8)
-    digits[:, :-1] |= is_there[:, 1:].astype(np.uint8) << 7
-    return digits[is_there].tobytes()
-
-
-def _zigzag(numbers: Integers) -> Integers:
-    """0, -1, 1, -2, ... as 0, 1, 2, 3, ..."""
-    return np.where(numbers < 0, -2 * numbers - 1, 2 * numbers)
+def _narrow(numbers: Integers) -> npt.NDArray[Any]:
+    """Whole numbers in the narrowest type that holds them: of 1, 2 or 4 bytes, or as floating-point numbers of 8."""
+    narrow = (numbers.astype(kind) for kind in ("<i1", "<i2", "<i4"))
+    return next((each for each in narrow if np.array_equal(each, numbers)), numbers.astype("<f8"))

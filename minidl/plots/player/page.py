@@ -80,7 +80,7 @@ class Player:
             for kind, colour in self.kinds.items()
         ]
         described = {"kinds": look, "strings": list(strings), "runs": [run for run, _ in packed]}
-        events = zlib.compress(b"".join(blob for _, blobs in packed for blob in blobs), 9)
+        events = zlib.compress(b"".join(blob for _, blobs in packed for blob in blobs))
         parts = {
             "TITLE": escape(self.title or "A run of minidl"),
             "WORDS": "\n".join(map(self._in_words, self.runs)),

@@ -1,12 +1,12 @@
 // The player of a run. Read from top to bottom: data, levels of detail, the view, drawing, words, input.
 //
-// The page holds two texts: "meta", JSON that describes runs, rows and strings; and "events", base64 of compressed whole
-// numbers, column by column (minidl/plots/player/columns.py writes them). Rows that are alike share one track.
+// The page holds two texts: "meta", JSON that describes runs, rows and strings; and "events", base64 of the compressed
+// columns of each run (minidl/plots/player/columns.py writes them). Rows that are alike share one track.
 
 const $ = (id) => document.getElementById(id);
 const MOST_RECTANGLES = 8000; // events drawn one by one in a frame; rows with more are drawn as shares of time
 const MOST_MESSAGES = 1200; // lines from senders to receivers in a frame
-const BLOCK = 64; // events of one entry of the next level of detail
+const BLOCK = 16; // events of one entry of the next level of detail; larger blocks cost more to sum, smaller ones more memory
 const ROW = { least: 9, most: 56 }; // height of a row in CSS pixels
 const AXIS = 26, HEADING = 26; // heights above the rows, and above each of several runs
 
@@ -17,99 +17,50 @@ const kindOf = Object.fromEntries(meta.kinds.map((kind, number) => [kind.name, n
 const K = meta.kinds.length;
 
 async function inflated(base64) {
-  const text = atob(base64), bytes = new Uint8Array(text.length);
-  for (let i = 0; i < text.length; i++) bytes[i] = text.charCodeAt(i);
-  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
-  return new Uint8Array(await new Response(stream).arrayBuffer());
+  const bytes = Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0));
+  return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"))).arrayBuffer();
 }
 
-class Numbers { // reads the bytes from the first to the last
-  constructor(bytes) { this.bytes = bytes; this.at = 0; }
-  next() { // seven bits a byte; beyond 2^31 only multiplication is exact
-    let value = 0, factor = 1, byte;
-    do {
-      byte = this.bytes[this.at++];
-      value += (byte & 127) * factor;
-      factor *= 128;
-    } while (byte > 127);
-    return value;
-  }
-  signed() { const value = this.next(); return value % 2 ? -(value + 1) / 2 : value / 2; }
-  column(type, count, isSigned = false) {
-    const found = new type(count);
-    for (let i = 0; i < count; i++) found[i] = isSigned ? this.signed() : this.next();
-    return found;
-  }
-}
+const TYPES = { 1: Int8Array, 2: Int16Array, 4: Int32Array, 8: Float64Array }; // by the bytes of a number
+const COLUMNS = ["gap", "duration", "kind", "label", "operation", "axis", "call", "bytes", "peer", "causeRow", "cause", "ready"];
 
-class Track { // the events of a row, and of all rows that are alike
-  constructor(numbers, count, tick) {
-    const gap = numbers.column(Float64Array, count, true), duration = numbers.column(Float64Array, count);
+class Track { // the events of a row, and of all rows that are alike: those from `first` on in the columns of the run
+  constructor(columns, first, count, tick) {
+    COLUMNS.forEach((name, n) => (this[name] = columns[n].subarray(first, first + count)));
     this.count = count;
     this.start = new Float64Array(count);
     this.end = new Float64Array(count);
-    for (let i = 0, before = 0; i < count; i++) {
-      const start = before + gap[i];
-      before = start + duration[i];
-      this.start[i] = start * tick;
-      this.end[i] = before * tick;
-    }
-    this.kind = numbers.column(Uint8Array, count);
-    this.label = numbers.column(Uint32Array, count);
-    this.operation = numbers.column(Uint32Array, count);
-    this.axis = numbers.column(Uint32Array, count);
-    this.call = numbers.column(Uint32Array, count);
-    this.bytes = numbers.column(Float64Array, count);
-    this.peer = numbers.column(Uint32Array, count);
-    this.causeRow = numbers.column(Uint32Array, count);
-    this.cause = numbers.column(Int32Array, count, true);
-    this.ready = numbers.column(Float64Array, count, true);
-    for (let i = 0; i < count; i++) this.ready[i] = this.start[i] + this.ready[i] * tick;
-    this.levels();
-  }
-
-  // ---- Levels of detail: the seconds of each kind before each block of events. With them, the share of each kind in any
-  // interval costs a binary search and at most one block, however many events the interval has.
-
-  levels() {
-    const blocks = Math.ceil(this.count / BLOCK), now = new Float64Array(K);
-    this.sums = new Float64Array((blocks + 1) * K);
+    this.ready = Float64Array.from(this.ready);
     this.faults = [];
-    for (let i = 0; i < this.count; i++) {
-      if (i % BLOCK === 0) this.sums.set(now, (i / BLOCK) * K);
-      now[this.kind[i]] += this.end[i] - this.start[i];
+    // Levels of detail: the seconds of each kind before each block of events. With them, the share of each kind in any
+    // interval costs a binary search and at most one block, however many events the interval has.
+    const blocks = Math.ceil(count / BLOCK), spent = new Float64Array(K);
+    this.sums = new Float64Array((blocks + 1) * K);
+    for (let i = 0, now = 0; i < count; i++) { // in ticks
+      if (i % BLOCK === 0) this.sums.set(spent, (i / BLOCK) * K);
+      now += this.gap[i];
+      this.start[i] = now * tick;
+      this.ready[i] = (now + this.ready[i]) * tick;
+      now += this.duration[i];
+      this.end[i] = now * tick;
+      spent[this.kind[i]] += this.end[i] - this.start[i];
       if (this.kind[i] === FAULT) this.faults.push(i);
     }
-    this.sums.set(now, blocks * K);
+    this.sums.set(spent, blocks * K);
   }
   secondsBefore(time, into) { // of each kind
     const last = this.before(time), block = Math.floor(last / BLOCK);
     for (let k = 0; k < K; k++) into[k] = this.sums[block * K + k];
     for (let i = block * BLOCK; i < last; i++) into[this.kind[i]] += this.end[i] - this.start[i];
-    if (last > 0 && this.end[last - 1] > time) into[this.kind[last - 1]] -= this.end[last - 1] - time;
+    for (let i = last - 1; i >= 0 && i >= last - 3; i--) into[this.kind[i]] -= Math.max(this.end[i] - time, 0); // under way
   }
   sharesIn(from, to, columns, spent) { // into `spent`: for each column of an interval, the seconds of each kind in it
-    const { start, end, kind, sums, count } = this, now = new Float64Array(K), done = new Float64Array(K);
-    let i = Math.floor(this.before(from) / BLOCK) * BLOCK; // the events before are in `done`
-    for (let k = 0; k < K; k++) done[k] = sums[(i / BLOCK) * K + k];
-    this.secondsBefore(from, now);
-    for (let column = 1, at = 0; column <= columns; column++, at += K) {
-      const time = from + (column / columns) * (to - from);
-      let block = Math.ceil(i / BLOCK);
-      if (block * BLOCK < count && end[block * BLOCK] <= time) { // whole blocks at once
-        while ((block + 1) * BLOCK < count && end[(block + 1) * BLOCK] <= time) block++;
-        i = block * BLOCK;
-        for (let k = 0; k < K; k++) done[k] = sums[block * K + k];
-      }
-      for (; i < count && end[i] <= time; i++) done[kind[i]] += end[i] - start[i];
-      for (let k = 0; k < K; k++) {
-        spent[at + k] = done[k] - now[k];
-        now[k] = done[k];
-      }
-      if (i < count && start[i] < time) { // the one under way
-        spent[at + kind[i]] += time - start[i];
-        now[kind[i]] += time - start[i];
-      }
+    let before = new Float64Array(K), now = new Float64Array(K);
+    this.secondsBefore(from, before);
+    for (let column = 1, at = 0; column <= columns; column++) {
+      this.secondsBefore(from + (column / columns) * (to - from), now);
+      for (let k = 0; k < K; k++, at++) spent[at] = now[k] - before[k];
+      [before, now] = [now, before];
     }
   }
   before(time) { return lowerBound(this.start, time, this.count); } // number of events that start before that time
@@ -135,16 +86,17 @@ function lowerBound(sorted, value, count = sorted.length) {
   return low;
 }
 
-function decoded(bytes) {
-  const numbers = new Numbers(bytes);
+function decoded(buffer) {
+  let at = 0;
   for (const run of meta.runs) {
-    run.tracks = run.tracks.map((count) => new Track(numbers, count, run.tick));
-    const column = () => { // the differences of one column of the critical path
-      const found = numbers.column(Float64Array, run.path, true);
-      for (let i = 1; i < found.length; i++) found[i] += found[i - 1];
-      return found;
-    };
-    const [row, start, end] = run.path ? [column(), column(), column()] : [[], [], []];
+    const events = run.tracks.reduce((sum, count) => sum + count, 0);
+    const columns = run.widths.map((width, n) => new TYPES[width](buffer.slice(at, (at += width * (n < COLUMNS.length ? events : run.path)))));
+    let first = 0;
+    run.tracks = run.tracks.map((count) => new Track(columns, (first += count) - count, count, run.tick));
+    const [row, start, end] = columns.slice(COLUMNS.length).map((differences) => { // of the critical path
+      let sum = 0;
+      return Float64Array.from(differences, (each) => (sum += each));
+    });
     run.path = { row, start: start.map((t) => t * run.tick), end: end.map((t) => t * run.tick) };
     run.rows = run.rows.map(([rank, lane, track, look], number) => ({ run, number, rank, lane, look, track: run.tracks[track] }));
     run.weights = new Map();
@@ -183,14 +135,12 @@ function layOut() {
   places = new Map();
   for (const run of meta.runs) {
     if (meta.runs.length > 1) view.shown.push({ heading: run.title || run.source, run });
-    const groups = new Map(); // ranks whose rows all look alike
-    for (let i = 0; i < run.rows.length; ) {
-      let j = i;
-      while (j < run.rows.length && run.rows[j].rank === run.rows[i].rank) j++;
-      const key = view.alike ? run.rows.slice(i, j).map((row) => `${row.lane}:${row.look}`).join() : i;
+    const groups = new Map(), rowsOf = []; // ranks whose rows all look alike; the rows of each rank
+    for (const row of run.rows) (rowsOf[row.rank] ??= []).push(row);
+    for (const rows of rowsOf) {
+      const key = view.alike ? rows.map((row) => `${row.lane}:${row.look}`).join() : rows[0].rank;
       if (!groups.has(key)) groups.set(key, []);
-      groups.get(key).push(run.rows.slice(i, j));
-      i = j;
+      groups.get(key).push(rows);
     }
     for (const ranks of groups.values()) {
       const others = ranks.map((rows) => rows[0].rank);
@@ -273,17 +223,16 @@ const pixel = (colour) => { const [r, g, b] = channels(colour); return ((255 << 
 const BANDS = { send: [0, 0.48], receive: [0.52, 1], wait: [0.38, 0.62], reduce: [0.12, 0.88] };
 const bands = meta.kinds.map((kind) => BANDS[kind.name] || [0, 1]);
 const WAIT = kindOf.wait, SEND = kindOf.send, RECEIVE = kindOf.receive, FAULT = kindOf.fault;
-const statistics = { frames: 0, rectangles: 0, pixels: 0, milliseconds: 0 }; // of the last frame
+const statistics = { rectangles: 0 }; // of the last frame
 
 let scheduled = 0;
 function draw() { if (!scheduled) scheduled = requestAnimationFrame(frame); }
 
 function frame() {
   scheduled = 0;
-  const begun = performance.now(), canvas = $("canvas"), pen = canvas.getContext("2d", { alpha: false });
+  const pen = $("canvas").getContext("2d", { alpha: false });
   view.scroll = $("rows").scrollTop;
-  statistics.frames++;
-  statistics.rectangles = statistics.pixels = 0;
+  statistics.rectangles = 0;
   pen.setTransform(view.ratio, 0, 0, view.ratio, 0, 0);
   pen.fillStyle = colours.page;
   pen.fillRect(0, 0, view.width, view.height);
@@ -297,19 +246,14 @@ function frame() {
     (each.last - each.first <= most ? sparse : dense).push(each);
   }
   if (dense.length) drawShares(pen, dense);
-  drawBackground(pen, visible, dense);
   for (const each of sparse) drawEvents(pen, each);
+  if (view.hits) veil(pen, view.gutter, 0.78);
   if (view.hits) for (const each of rows) drawHits(pen, each, Math.max((rows.length * 2 * view.width) / MOST_RECTANGLES, 1));
   if (view.messages) drawMessages(pen, sparse);
   for (const each of rows) drawFaults(pen, each);
   if (view.path) for (const run of meta.runs) drawPath(pen, run);
-  if (view.playing) {
-    pen.globalAlpha = 0.72;
-    pen.fillStyle = colours.page;
-    pen.fillRect(x(view.time), AXIS, view.width, view.height);
-    pen.globalAlpha = 1;
-    if (view.messages) drawInFlight(pen, sparse);
-  }
+  if (view.playing) veil(pen, x(view.time), 0.72);
+  if (view.playing && view.messages) drawInFlight(pen, sparse);
   drawMarked(pen, view.hover, 1.5);
   drawMarked(pen, view.chosen, 2.5);
   drawNames(pen, visible);
@@ -317,21 +261,21 @@ function frame() {
   drawPlayhead(pen);
   drawWindow();
   $("dense").style.visibility = dense.length ? "visible" : "hidden";
-  statistics.milliseconds = performance.now() - begun;
 }
 
-function drawBackground(pen, visible, dense) {
-  pen.fillStyle = colours.band;
-  for (const each of visible) {
-    if (each.row && each.height > 12 && !dense.includes(each)) pen.fillRect(view.gutter, each.y - view.scroll + 1, view.width, each.height - 2);
-  }
+function veil(pen, left, share) {
+  pen.globalAlpha = share;
+  pen.fillStyle = colours.page;
+  pen.fillRect(left, AXIS, view.width, view.height);
+  pen.globalAlpha = 1;
 }
 
 // Events one by one.
 function drawEvents(pen, each) {
   const { row, first, last } = each, track = row.track, small = row.lane > 0;
   const room = each.height > 12 ? (each.height > 24 ? 3 : 2) : 0.5, top = each.y - view.scroll + room, height = each.height - 2 * room;
-  pen.globalAlpha = view.hits ? 0.22 : 1;
+  pen.fillStyle = colours.band;
+  pen.fillRect(view.gutter, each.y - view.scroll + 1, view.width, each.height - 2);
   pen.lineWidth = 1;
   for (let i = first; i < last; i++) {
     const kind = track.kind[i];
@@ -349,7 +293,6 @@ function drawEvents(pen, each) {
     const tall = (below - above) * height;
     if (width > 14 && tall >= 9.5 && !small && kind !== WAIT) write(pen, barTexts(row, i), left, width, top + ((above + below) / 2) * height, tall, ink[kind]);
   }
-  pen.globalAlpha = 1;
 }
 
 // The first of the texts that fits; the last one is cut if it is long.
@@ -377,31 +320,27 @@ function drawShares(pen, dense) {
   const rows = high - low, all = (view.to - view.from) / width;
   if (picture?.width !== width || picture.height !== rows) picture = pen.createImageData(width, rows);
   if (shares.length !== width * K) shares = new Float64Array(width * K);
-  const pixels = new Uint32Array(picture.data.buffer), shades = view.hits ? fill.map((colour) => pixel(mixed(colour, colours.page, 0.22))) : packed;
+  const pixels = new Uint32Array(picture.data.buffer);
   pixels.fill(pixel(colours.page));
   for (const each of dense) {
     const room = each.height > 12 ? 2 : 0.5;
     const top = Math.round((each.y + room - view.scroll) * ratio) - low, tall = Math.max(Math.round((each.height - 2 * room) * ratio), 1);
-    const floor = Math.min(tall, rows - top), least = Math.max(-top, 0);
     each.row.track.sharesIn(view.from, view.to, width, shares);
-    for (let column = 0, at = 0; column < width; column++) {
-      let done = 0, y = floor;
-      for (let k = 0; k < K; k++, at++) { // the first kind at the bottom
-        if (shares[at] <= 0) continue;
-        done += shares[at];
-        const roof = Math.max(Math.round(tall * (1 - done / all)), least), shade = shades[k];
-        for (; y > roof; y--) pixels[(top + y - 1) * width + column] = shade;
-      }
-    }
-    statistics.pixels += width * tall;
+    stack(picture, pixels, top, tall, shares, all);
   }
   pen.putImageData(picture, left, low);
 }
-function mixed(colour, other, share) {
-  const a = channels(colour), b = channels(other);
-  return "#" + a.map((value, n) => Math.round(value * share + b[n] * (1 - share)).toString(16).padStart(2, "0")).join("");
+function stack({ width, height }, pixels, top, tall, shares, all) { // in each column the first kind at the bottom
+  for (let column = 0, at = 0; column < width; column++) {
+    let done = 0, y = Math.min(tall, height - top);
+    for (let k = 0; k < K; k++, at++) {
+      if (shares[at] <= 0) continue;
+      done += shares[at];
+      const roof = Math.max(Math.round(tall * (1 - done / all)), -top, 0), shade = packed[k];
+      for (; y > roof; y--) pixels[(top + y - 1) * width + column] = shade;
+    }
+  }
 }
-
 // Hits of the search, each at least so many pixels wide; those that lie under such a one are skipped.
 function drawHits(pen, each, least) {
   const track = each.row.track, hits = view.hits.get(track), y = each.y - view.scroll;
@@ -461,13 +400,9 @@ function drawMessages(pen, sparse) {
     head.lineTo(x1 + 3.5, y1 - 7 * way);
     head.closePath();
     pen.globalAlpha = view.hits ? 0.2 : 0.9;
-    pen.strokeStyle = colours.page;
-    pen.lineWidth = 3;
-    pen.stroke(line);
-    pen.stroke(head);
-    pen.strokeStyle = pen.fillStyle = colours.mark;
-    pen.lineWidth = 1.2;
-    pen.stroke(line);
+    outlined(pen, head, 1);
+    outlined(pen, line, 1.2);
+    pen.fillStyle = colours.mark;
     pen.fill(head);
   }
   pen.globalAlpha = 1;
@@ -524,10 +459,13 @@ function drawPath(pen, run) {
     if (++count > MOST_RECTANGLES) break;
   }
   pen.lineJoin = "round";
-  for (const [colour, width] of [[colours.page, 5], [colours.mark, 2]]) {
+  outlined(pen, lines, 2);
+}
+function outlined(pen, path, width) { // visible on every colour
+  for (const [colour, thick] of [[colours.page, width + 2.5], [colours.mark, width]]) {
     pen.strokeStyle = colour;
-    pen.lineWidth = width;
-    pen.stroke(lines);
+    pen.lineWidth = thick;
+    pen.stroke(path);
   }
 }
 
@@ -536,11 +474,9 @@ function drawMarked(pen, event, width) {
   if (!place) return;
   const { track } = event.row, left = Math.max(x(track.start[event.i]), view.gutter), right = Math.min(Math.max(x(track.end[event.i]), left + 2), view.width);
   if (right <= left) return;
-  for (const [colour, thick] of [[colours.page, width + 2.5], [colours.mark, width]]) {
-    pen.strokeStyle = colour;
-    pen.lineWidth = thick;
-    pen.strokeRect(left, place.y - view.scroll + 1.5, right - left, place.height - 3);
-  }
+  const box = new Path2D();
+  box.rect(left, place.y - view.scroll + 1.5, right - left, place.height - 3);
+  outlined(pen, box, width);
 }
 
 function drawNames(pen, visible) {
@@ -566,12 +502,12 @@ function drawNames(pen, visible) {
     below = middle + 13;
     pen.font = `${view.chosen && placeOf(view.chosen.row) === each ? "bold " : ""}12px system-ui, sans-serif`;
     pen.fillStyle = each.row.lane ? colours.faint : colours.text;
-    pen.fillText(each.name, 8, middle + 0.5, view.gutter - 20);
+    pen.fillText(shortened(pen, each.name, view.gutter - 20), 8, middle + 0.5);
   }
 }
 
 function shortened(pen, text, width) {
-  let end = text.length;
+  let end = Math.min(text.length, Math.ceil(width / 3)); // no letter is narrower
   while (end > 1 && pen.measureText(text.slice(0, end) + (end < text.length ? "…" : "")).width > width) end--;
   return end < text.length ? text.slice(0, end) + "…" : text;
 }
@@ -583,26 +519,16 @@ function drawAxis(pen) {
   pen.font = "12px system-ui, sans-serif";
   pen.textBaseline = "middle";
   pen.textAlign = "left";
-  pen.lineWidth = 1;
   for (let n = Math.ceil(view.from / step); n * step <= view.to; n++) {
-    const px = Math.round(x(n * step)) + 0.5;
-    pen.strokeStyle = colours.line;
-    pen.globalAlpha = 0.8;
-    pen.beginPath();
-    pen.moveTo(px, AXIS - 6);
-    pen.lineTo(px, AXIS);
-    pen.stroke();
-    pen.globalAlpha = 1;
-    const text = timeText(n * step, step);
+    const px = Math.round(x(n * step)), text = timeText(n * step, step);
+    pen.fillStyle = colours.line;
+    pen.fillRect(px, AXIS - 6, 1, 6);
     pen.fillStyle = colours.faint;
     const isCovered = Math.abs(px + 20 - x(view.time)) < 65 && view.time > view.start;
     if (px + pen.measureText(text).width < view.width && !isCovered) pen.fillText(text, px + 3, AXIS / 2);
   }
-  pen.strokeStyle = colours.line;
-  pen.beginPath();
-  pen.moveTo(0, AXIS + 0.5);
-  pen.lineTo(view.width, AXIS + 0.5);
-  pen.stroke();
+  pen.fillStyle = colours.line;
+  pen.fillRect(0, AXIS, view.width, 1);
   pen.fillStyle = colours.faint;
   pen.fillText("time", 8, AXIS / 2);
 }
@@ -614,12 +540,8 @@ function niceStep(least) { // the next of 1, 2, 5 times a power of ten
 function drawPlayhead(pen) {
   const px = x(view.time);
   if (px < view.gutter || px > view.width || (view.time === view.start && !view.playing)) return;
-  pen.strokeStyle = pen.fillStyle = colours.accent;
-  pen.lineWidth = 2;
-  pen.beginPath();
-  pen.moveTo(px, AXIS - 4);
-  pen.lineTo(px, view.height);
-  pen.stroke();
+  pen.fillStyle = colours.accent;
+  pen.fillRect(px - 1, AXIS - 4, 2, view.height);
   const text = timeText(view.time);
   pen.font = "bold 12px system-ui, sans-serif";
   const width = pen.measureText(text).width + 12, left = Math.min(Math.max(px - width / 2, view.gutter), view.width - width);
@@ -646,12 +568,7 @@ function drawOverview() {
     for (let at = 0; at < one.length; at++) spent[at] += weight * one[at];
   }
   const all = (tracks * (view.end - view.start)) / width || 1;
-  for (let column = 0; column < width; column++) {
-    for (let k = 0, done = 0, y = height; k < K; k++) {
-      done += spent[column * K + k];
-      for (const roof = Math.round(height * (1 - Math.min(done / all, 1))); y > roof; y--) pixels[(y - 1) * width + column] = packed[k];
-    }
-  }
+  stack(image, pixels, 0, height, spent, all);
   overview = image;
 }
 function drawWindow() {
@@ -747,19 +664,16 @@ function writeLegend() {
     now.forEach((seconds, k) => (spent[k] += seconds));
     whole += WAIT === undefined ? run.end : now.reduce((sum, seconds) => sum + seconds); // as Trace.shares: ranks may end early
   }
-  const where = { send: ", above", receive: ", below", wait: ", thin" };
-  $("legend").replaceChildren(...meta.kinds.map((kind, k) => [kind, k]).filter(([kind, k]) => spent[k] || (kind.name === "fault" && meta.runs.some((run) => run.tracks.some((track) => track.kind.includes(k))))).map(([kind, k]) => {
+  const where = { send: ", above", receive: ", below", wait: ", thin" }, height = { send: "7px", receive: "7px", wait: "4px" };
+  const items = meta.kinds.map((kind, k) => {
+    if (!spent[k] && !(k === FAULT && meta.runs.some((run) => run.tracks.some((track) => track.faults.length)))) return "";
     const item = document.createElement("li"), box = document.createElement("i"), share = document.createElement("small");
-    box.style.background = fill[k];
-    if (kind.name === "wait") box.style.height = "4px";
-    if (kind.name === "send" || kind.name === "receive") box.style.height = "7px";
+    Object.assign(box.style, { background: fill[k], height: height[kind.name] || "12px" });
     share.textContent = spent[k] ? `${((100 * spent[k]) / whole).toFixed(1)} %` : "";
     item.append(box, `${kind.mark} ${kind.name}${where[kind.name] || ""} `, share);
     return item;
-  }));
-  const dense = Object.assign(document.createElement("li"), { id: "dense" });
-  dense.append(Object.assign(document.createElement("small"), { textContent: "where events are too many to tell apart: stacked by their share of the time" }));
-  $("legend").append(dense);
+  });
+  $("legend").replaceChildren(...items, $("dense"));
 }
 function writeFacts() {
   const events = meta.runs.reduce((sum, run) => sum + run.rows.reduce((n, row) => n + row.track.count, 0), 0);
@@ -787,39 +701,38 @@ function choose(event, scroll = true) {
   }
   draw();
 }
-const firstRow = () => view.shown.find((each) => each.row);
 function step(way) { // to the next event of the row that takes time
-  const row = view.chosen ? view.chosen.row : firstRow().row, track = row.track;
-  let i = view.chosen ? view.chosen.i + way : way > 0 ? track.before(Math.max(view.time, view.from)) : track.before(view.time) - 1;
+  const row = view.chosen ? view.chosen.row : view.shown.find((each) => each.row).row, track = row.track;
+  let i = view.chosen ? view.chosen.i + way : Math.min(track.first(Math.max(view.time, view.from)), track.count - 1);
   while (i >= 0 && i < track.count && track.start[i] === track.end[i] && track.kind[i] !== FAULT) i += way;
   if (i >= 0 && i < track.count) choose({ row, i });
 }
 function otherRow(way) {
-  const rows = view.shown.filter((each) => each.row), now = view.chosen ? rows.indexOf(placeOf(view.chosen.row)) : way > 0 ? -1 : rows.length;
+  const rows = view.shown.filter((each) => each.row?.track.count), now = view.chosen ? rows.indexOf(placeOf(view.chosen.row)) : way > 0 ? -1 : rows.length;
   const next = rows[now + way], time = view.chosen ? view.chosen.row.track.start[view.chosen.i] : Math.max(view.time, view.from);
-  if (!next || !next.row.track.count) return;
+  if (!next) return;
   const i = next.row.track.at(time);
   choose({ row: next.row, i: i >= 0 ? i : Math.min(next.row.track.before(time), next.row.track.count - 1) });
 }
 
+let ticking = 0; // the next frame of playing
 function play(on) {
+  cancelAnimationFrame(ticking);
   view.playing = on;
   $("play").textContent = on ? "❚❚" : "▶︎";
   $("play").setAttribute("aria-label", on ? "pause" : "play");
-  if (on && view.time >= view.to) view.time = view.from;
-  if (on && view.time < view.from) view.time = view.from;
+  if (on && (view.time >= view.to || view.time < view.from)) view.time = view.from;
   let last = performance.now();
-  const span = view.to - view.from;
   const tick = (now) => {
-    if (!view.playing) return;
-    view.time += (Math.max(now - last, 0) / 1000 / Number($("speed").value)) * span;
+    const span = view.to - view.from;
+    view.time += (Math.min(Math.max(now - last, 0), 250) / 1000 / Number($("speed").value)) * span; // no frame comes while the page is hidden
     last = now;
-    if (view.time >= view.end) { view.time = view.end; play(false); }
-    else if (view.time > view.to) show(view.to, view.to + span);
+    if (view.time >= view.end) { view.time = view.end; return play(false); }
+    if (view.time > view.to) show(view.to, view.to + span);
     draw();
-    requestAnimationFrame(tick);
+    ticking = requestAnimationFrame(tick);
   };
-  if (on) requestAnimationFrame(tick);
+  if (on) ticking = requestAnimationFrame(tick);
   draw();
 }
 
@@ -828,27 +741,23 @@ function toggle(name, on = !view[name]) {
   if (name === "alike") layOut(); else draw();
 }
 
-let found = []; // [row, number of the event in the row], of all hits in order of time
 function search() {
   const text = $("search").value.trim().toLowerCase();
-  found = [];
   view.hits = null;
   $("hits").textContent = "";
   if (!text) return draw();
-  const strings = new Set(meta.strings.flatMap((each, n) => (each.toLowerCase().includes(text) ? [n] : [])));
-  const kinds = new Set(meta.kinds.flatMap((each, n) => (each.name.includes(text) ? [n] : [])));
+  const rank = meta.runs.flatMap((run) => run.rows).find((row) => row.track.count && `${row.run.row} ${row.rank}` === text);
+  if (rank) { $("hits").textContent = "1 row"; return choose({ row: rank, i: 0 }); }
+  const having = (names) => new Set(names.flatMap((name, n) => (name.toLowerCase().includes(text) ? [n] : [])));
+  const strings = having(meta.strings), kinds = having(meta.kinds.map((kind) => kind.name));
   view.hits = new Map();
   let count = 0;
-  for (const run of meta.runs) {
-    for (const track of run.tracks) {
-      const hits = [];
-      for (let i = 0; i < track.count; i++) if (kinds.has(track.kind[i]) || strings.has(track.label[i]) || strings.has(track.operation[i]) || strings.has(track.axis[i])) hits.push(i);
-      view.hits.set(track, Uint32Array.from(hits));
-    }
+  for (const run of meta.runs) for (const [track, weight] of run.weights) {
+    const hits = [];
+    for (let i = 0; i < track.count; i++) if (kinds.has(track.kind[i]) || strings.has(track.label[i]) || strings.has(track.operation[i]) || strings.has(track.axis[i])) hits.push(i);
+    view.hits.set(track, Uint32Array.from(hits));
+    count += weight * hits.length;
   }
-  const rank = view.shown.filter((each) => each.row && each.name.toLowerCase() === text);
-  if (rank.length) { view.hits = null; choose({ row: rank[0].row, i: 0 }); $("hits").textContent = "1 row"; return; }
-  for (const run of meta.runs) for (const row of run.rows) count += view.hits.get(row.track).length;
   $("hits").textContent = count ? `${count.toLocaleString("en")} hits` : "no hit";
   draw();
 }
@@ -907,7 +816,7 @@ function listen() {
     const other = [...pointers.entries()].find(([id]) => id !== event.pointerId)?.[1];
     if (other) { // two fingers: both stay on their times
       const [a, b] = [timeAt(before[0]), timeAt(other[0])], width = view.width - view.gutter;
-      const scale = (a - b) / (here[0] - other[0] || 1);
+      const scale = Math.abs((a - b) / (here[0] - other[0])); // the fingers may cross
       if (Math.abs(here[0] - other[0]) > 8) show(b - (other[0] - view.gutter) * scale, b - (other[0] - view.gutter) * scale + scale * width);
     } else {
       moved += Math.abs(here[0] - before[0]) + Math.abs(here[1] - before[1]);
@@ -961,15 +870,10 @@ function listen() {
     event.preventDefault();
     action();
   });
-  $("play").onclick = () => play(!view.playing);
-  $("back").onclick = () => step(-1);
-  $("forth").onclick = () => step(1);
-  $("in").onclick = () => zoom(0.5, middle());
-  $("out").onclick = () => zoom(2, middle());
-  $("fit").onclick = () => show(view.start, view.end);
+  const buttons = { play: " ", back: "ArrowLeft", forth: "ArrowRight", in: "+", out: "-", fit: "0" };
+  for (const [name, key] of Object.entries(buttons)) $(name).onclick = keys[key];
   for (const name of ["path", "messages", "alike"]) $(name).onchange = () => toggle(name, $(name).checked);
   $("search").oninput = search;
-  $("speed").onchange = () => { if (view.playing) { play(false); play(true); } };
   $("rows").addEventListener("scroll", draw);
   addEventListener("resize", layOut);
   new ResizeObserver(() => { if ($("rows").clientWidth !== view.width) layOut(); }).observe($("rows"));
@@ -991,7 +895,8 @@ async function begin() {
   view.end = view.to = Math.max(...meta.runs.map((run) => run.end)) || 1;
   const first = Math.min(...meta.runs.flatMap((run) => run.tracks.map((track) => (track.count ? track.start[0] : view.end))));
   if (first > 0.1 * view.end && first < view.end) view.from = first; // a part of a run
-  $("player").hidden = false;
+  $("timeline").hidden = false;
+  $("words").open = false;
   chooseColours();
   const alike = (run) => new Set(run.rows.map((row) => row.look)).size < run.rows.length;
   const rows = meta.runs.reduce((sum, run) => sum + run.rows.length, 0), some = meta.runs.some(alike);
@@ -1005,11 +910,10 @@ async function begin() {
   listen();
   layOut();
   choose(null);
-  window.player = { view, meta, statistics, show, frame, words, eventAt, placeOf, x }; // for scripts, such as tests
+  window.player = { view, meta, statistics, show, frame, words, x }; // for scripts, such as tests
 }
 
 begin().catch((error) => {
   $("failed").textContent = `The picture cannot be shown (${error.message}); it needs a browser of 2023 or later. The table says what it shows.`;
   $("failed").hidden = false;
-  $("words").open = true;
 });

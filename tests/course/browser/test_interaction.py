@@ -1,4 +1,4 @@
-"""A guess hides the answer until it is made; sliders and buttons change their pictures."""
+"""A guess hides the answer until it is made; sliders and lists change their pictures."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ pytestmark = [
 ]
 
 CELLS = (
-    "from course.interaction import explore, guess, step_through",
+    "from course.interaction import explore, guess",
     'end = guess("When does rank 3 end?", unit="s")',
     "print(end.against(2 * 0.7))",
     'best = guess("Which is faster?", ["ring", "tree"])',
@@ -37,12 +37,6 @@ def draw(axes, nodes, network):
     axes.set(xlim=(0, 10), ylim=(0, 3))
 
 explore(draw, "it rises.", nodes=[2, 4, 8], network=["slow", "fast"])""",
-    """
-def frame(axes, number):
-    axes.bar([0, 1], [number, 1])
-    axes.set_ylim(0, 5)
-
-step_through(frame, "it grows.", frames=range(4), multiples=[0, 3])""",
     """
 def fails(axes, nodes):
     axes.plot([0, 1 / (nodes - 4)])
@@ -125,23 +119,13 @@ def test_the_slider_and_the_list_of_a_what_if_panel_change_its_picture(notebook:
     assert wait_for(lambda: (now := notebook.picture(5)) not in (first, second) and now)
 
 
-def test_the_buttons_of_a_picture_in_steps_change_it_and_change_it_back(notebook: OpenNotebook) -> None:
+def test_an_error_of_a_panel_stands_in_place_of_its_picture(notebook: OpenNotebook) -> None:
     notebook.run(0)
     notebook.run(6)
     first = wait_for(lambda: notebook.picture(6))
-    notebook.press(6, "forward")
-    wait_for(lambda: (now := notebook.picture(6)) != first and now)
-    notebook.press(6, "back")
-    wait_for(lambda: notebook.picture(6) == first)
-
-
-def test_an_error_of_a_panel_stands_in_place_of_its_picture(notebook: OpenNotebook) -> None:
-    notebook.run(0)
-    notebook.run(7)
-    first = wait_for(lambda: notebook.picture(7))
-    notebook.move_slider(7)
-    wait_for(lambda: "ZeroDivisionError" in notebook.output(7))
-    assert not notebook.picture_is_visible(7)
-    notebook.move_slider(7)
-    wait_for(lambda: notebook.picture_is_visible(7) and notebook.picture(7) != first)
-    assert "ZeroDivisionError" not in notebook.output(7)
+    notebook.move_slider(6)
+    wait_for(lambda: "ZeroDivisionError" in notebook.output(6))
+    assert not notebook.picture_is_visible(6)
+    notebook.move_slider(6)
+    wait_for(lambda: notebook.picture_is_visible(6) and notebook.picture(6) != first)
+    assert "ZeroDivisionError" not in notebook.output(6)

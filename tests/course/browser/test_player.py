@@ -123,6 +123,10 @@ def test_the_keys_play_step_zoom_search_and_end(opened: webdriver.Chrome, trace:
     wait_for(lambda: view(opened, "time") > 0)
     press(opened, " ")
     assert not view(opened, "playing")
+    middle = opened.execute_script("return player.view.time = 0.45 * player.view.end")
+    press(opened, Keys.ARROW_RIGHT)  # the event under the playhead
+    start, end = (view(opened, f"chosen.row.track.{side}[player.view.chosen.i]") for side in ("start", "end"))
+    assert start <= middle < end
     press(opened, Keys.ESCAPE, Keys.HOME, Keys.ARROW_RIGHT)
     rank = view(opened, "chosen.row.rank")
     press(opened, Keys.ARROW_DOWN, Keys.ARROW_RIGHT)
@@ -144,6 +148,27 @@ def test_the_keys_play_step_zoom_search_and_end(opened: webdriver.Chrome, trace:
     assert view(opened, "chosen.row.track.start[player.view.chosen.i]") <= after
     search.send_keys(Keys.ESCAPE)
     assert (view(opened, "hits"), view(opened, "chosen")) == (None, None)
+    loops = opened.execute_script(
+        "const queue = []; window.requestAnimationFrame = (call) => queue.push(call);"
+        "window.cancelAnimationFrame = (number) => delete queue[number - 1];"
+        "for (let n = 0; n < 3; n++) document.getElementById('play').click();"
+        "return queue.filter((call) => call.name === 'tick').length;"
+    )
+    assert loops == 1  # played, paused and played before the next frame
+
+
+def test_keys_and_search_pass_ranks_without_events(driver: webdriver.Chrome, tmp_path: Path) -> None:
+    events = [Played(0, "compute", 0.0, 1.7), Played(3, "compute", 0.0, 2.3)]
+    open_page(driver, Player([Run(events, 5, "measured")]), tmp_path)
+    press(driver, Keys.ARROW_RIGHT, Keys.ARROW_DOWN)
+    assert view(driver, "chosen.row.rank") == 3
+    press(driver, Keys.ARROW_DOWN, "/")
+    for rank, hits in (("rank 1", "no hit"), ("RANK 3", "1 row")):
+        search = driver.switch_to.active_element
+        search.clear()
+        search.send_keys(rank)
+        assert (text(driver, "hits"), view(driver, "chosen.row.rank")) == (hits, 3)
+    assert driver.get_log("browser") == []
 
 
 def test_the_page_fits_a_phone_and_two_fingers_zoom(opened: webdriver.Chrome) -> None:
@@ -154,10 +179,17 @@ def test_the_page_fits_a_phone_and_two_fingers_zoom(opened: webdriver.Chrome) ->
         wait_for(lambda: view(opened, "width") < 360)
         assert opened.execute_script("return document.documentElement.scrollWidth <= innerWidth")
         x, y = opened.execute_script("const box = canvas.getBoundingClientRect(); return [box.left, box.top + 60];")
-        for kind, *places in (("touchStart", 150, 200), ("touchMove", 120, 240), ("touchMove", 90, 290), ("touchEnd",)):
-            fingers = [{"x": x + at, "y": y, "id": number} for number, at in enumerate(places)]
-            opened.execute_cdp_cmd("Input.dispatchTouchEvent", {"type": kind, "touchPoints": fingers})
-        assert view(opened, "to - player.view.from") < 0.5 * view(opened, "end")
+
+        def touch(*places: tuple[int, ...]) -> float:
+            """Two fingers go from place to place; the share of the time that is shown then."""
+            for kind, place in zip(("touchStart", "touchMove", "touchMove", "touchEnd"), (*places, ()), strict=True):
+                fingers = [{"x": x + at, "y": y, "id": number} for number, at in enumerate(place)]
+                opened.execute_cdp_cmd("Input.dispatchTouchEvent", {"type": kind, "touchPoints": fingers})
+            return float(view(opened, "to - player.view.from") / view(opened, "end"))
+
+        share = touch((150, 200), (120, 240), (90, 290))
+        assert 0 < share < 0.5
+        assert touch((150, 200), (240, 190), (250, 200)) == pytest.approx(share)  # they cross
     finally:
         opened.execute_cdp_cmd("Emulation.setTouchEmulationEnabled", {"enabled": False})
         opened.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})

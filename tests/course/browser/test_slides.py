@@ -54,7 +54,16 @@ def test_keys_turn_slides_answers_and_notes_and_a_print_has_a_page_for_each_slid
         assert press("n") == f"{question + 1} / {count}"
         assert driver.find_element("css selector", ".now aside").is_displayed()
         assert driver.execute_script(OVERFLOWING) == []
-        press("n", "p")
+        press("n", Keys.HOME)
+        panel = next(number for number, slide in enumerate(slides, 1) if "minidl-panel" in slide.body)
+        while press(Keys.ARROW_RIGHT) != f"{panel} / {count}":
+            pass
+        slider, image = (driver.find_element("css selector", f".now .minidl-panel {each}") for each in ("input", "img"))
+        before = image.get_attribute("src")
+        slider.send_keys(Keys.ARROW_RIGHT)
+        assert image.get_attribute("src") != before
+        assert press(Keys.PAGE_DOWN) == f"{panel + 1} / {count}"  # as a clicker does
+        press("p")
         wait_for(lambda: len(driver.window_handles) == 2)
         here, notes = sorted(driver.window_handles, key=lambda one: one != driver.current_window_handle)
         driver.switch_to.window(notes)
