@@ -146,6 +146,13 @@ def test_no_link_is_broken(book: Path) -> None:
     assert broken_links(book) == []
 
 
+@of_some_pages
+@pytest.mark.timeout(300)
+def test_a_class_has_its_signature_and_its_methods(book: Path) -> None:
+    page = Page(book / "reference/minidl.compress.html")
+    assert {"minidl.compress.TopK", "minidl.compress.TopK.encode"} <= page.anchors
+
+
 @in_browser
 @of_all_pages_exhaustively
 @pytest.mark.timeout(1800)
