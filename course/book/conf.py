@@ -13,6 +13,7 @@ from course.formulas import as_mathml
 project = "minidl"
 author = "the minidl contributors"
 extensions = ["myst_parser", "sphinx.ext.autodoc"]
+add_module_names = False
 autodoc_typehints = "none"
 autodoc_inherit_docstrings = False
 autodoc_member_order = "bysource"
@@ -29,6 +30,7 @@ html_css_files = ["book.css"]
 html_js_files = ["book.js"]
 html_math_renderer = "mathml"
 html_show_copyright = False
+html_use_index = html_domain_indices = False  # nothing links to these lists
 html_copy_source = False
 html_show_search_summary = False  # a page that is opened as a file may not read others
 

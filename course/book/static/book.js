@@ -8,3 +8,5 @@ for (const [place, result] of parts.entries()) {
   show();
   new MutationObserver(show).observe(guess, { childList: true, subtree: true });
 }
+// On a telephone a tap makes a picture large enough to read its letters, and then the page's width again.
+document.addEventListener("click", ({ target }) => target.matches("article img") && target.classList.toggle("large"));
