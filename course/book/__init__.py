@@ -9,5 +9,5 @@ markup.py      docstrings as Sphinx reads them
 start.md       the start page
 site.py        writes all pages' sources and lets Sphinx make the site
 conf.py        settings of Sphinx
-static/        style sheet
+static/        style sheet and script
 """

@@ -5,12 +5,12 @@ from __future__ import annotations
 import functools
 import importlib
 import inspect
+import itertools
 import pkgutil
-from collections.abc import Iterator
 from types import ModuleType
 
 import minidl
-from course.book.markup import indented, marked_up
+from course.book.markup import marked_up
 
 
 def index(packages: list[ModuleType]) -> str:
@@ -41,6 +41,13 @@ def public_names(package: ModuleType) -> list[str]:
     return [name for name in own if not name.startswith("_") and callable(getattr(package, name))]
 
 
+def home(name: str, value: object) -> ModuleType:
+    """The first package that has a public value by this name; its page describes it, those of others lead there."""
+    return next(
+        package for package in public_packages() if name in public_names(package) and getattr(package, name) is value
+    )
+
+
 @functools.cache
 def documented() -> frozenset[str]:
     """Every full name that is on a page, such as "minidl.nn.Linear" or "minidl.Tensor.backward"."""
@@ -49,10 +56,12 @@ def documented() -> frozenset[str]:
         found.add(package.__name__)
         for name in public_names(package):
             value = getattr(package, name)
-            if not isinstance(value, ModuleType):
-                found.add(f"{package.__name__}.{name}")
+            if isinstance(value, ModuleType) or home(name, value) is not package:
+                continue
+            found.add(f"{package.__name__}.{name}")
             if isinstance(value, type):
-                found |= {f"{package.__name__}.{name}.{method}" for method, _ in methods(value)}
+                methods = [method for method, attribute in vars(value).items() if is_method(attribute)]
+                found |= {f"{package.__name__}.{name}.{method}" for method in methods if not method.startswith("_")}
     return frozenset(found)
 
 
@@ -66,38 +75,21 @@ def page(package: ModuleType) -> str:
 
 
 def entry(package: ModuleType, name: str) -> list[str]:
-    """One public name: a link to a package's page, or the signature and the docstring; a class with its methods."""
+    """One public name: a link to the page that describes it, or what Sphinx takes signature and docstring from."""
     value = getattr(package, name)
     if isinstance(value, ModuleType):
         return ["", f"- :py:mod:`{value.__name__}`"]
-    kind = "class" if isinstance(value, type) else "function" if callable(value) else "data"
-    text = value.__doc__ if kind != "data" else None  # a number has only the docstring of its type
-    lines = ["", f".. py:{kind}:: {name}{signature(value)}", ""]
-    lines += indented(described(text, package.__name__, f"{package.__name__}.{name}"))
+    if (first := home(name, value)) is not package:
+        return ["", f"- :py:obj:`{first.__name__}.{name}`"]
     if isinstance(value, type):
-        for method, attribute in methods(value):
-            lines += indented(method_entry(package, value, method, attribute))
-    return lines
+        return ["", f".. autoclass:: {name}", "   :members:"]
+    return ["", f".. {'autofunction' if inspect.isroutine(value) else 'py:data'}:: {name}"]
 
 
-def methods(cls: type) -> Iterator[tuple[str, object]]:
-    """The methods and properties that a class defines itself and describes, as they stand in the class."""
-    for name, attribute in vars(cls).items():
-        kinds = (property, functools.cached_property, classmethod, staticmethod)
-        is_method = inspect.isfunction(attribute) or isinstance(attribute, kinds)
-        if is_method and not name.startswith("_") and attribute.__doc__:
-            yield name, attribute
-
-
-def method_entry(package: ModuleType, cls: type, name: str, attribute: object) -> list[str]:
-    """A method with its signature, or a property; then the docstring."""
-    if isinstance(attribute, property | functools.cached_property):
-        head = [f".. py:property:: {name}"]
-    else:
-        head = [f".. py:method:: {name}{signature(getattr(cls, name), method=inspect.isfunction(attribute))}"]
-        head += [f"   :{type(attribute).__name__}:"] if isinstance(attribute, classmethod | staticmethod) else []
-    text = described(attribute.__doc__, package.__name__, f"{package.__name__}.{cls.__name__}")
-    return ["", *head, "", *indented(text)]
+def is_method(attribute: object) -> bool:
+    """Whether a member of a class is a method or a property with a docstring."""
+    kinds = (property, functools.cached_property, classmethod, staticmethod)
+    return bool((inspect.isroutine(attribute) or isinstance(attribute, kinds)) and attribute.__doc__)
 
 
 def described(text: str | None, *places: str) -> list[str]:
@@ -112,28 +104,11 @@ def target(name: str, places: tuple[str, ...]) -> str | None:
     return next((full for full in candidates if full in known), None)
 
 
-def signature(value: object, method: bool = False) -> str:
-    """The parameters with their simple defaults, as in `(x, axis=None, keepdims=False)`; empty for what has none."""
-    if not callable(value):
-        return ""
-    try:
-        parameters = list(inspect.signature(value).parameters.values())
-    except (TypeError, ValueError):
-        return ""
-    return f"({', '.join(listed(parameters[1:] if method else parameters))})"
+def describe(_app: object, _what: str, name: str, _object: object, _options: object, lines: list[str]) -> None:
+    """Give Sphinx the docstring of `name`, a class, a method or a function, in its markup."""
+    lines[:] = described("\n".join(lines), *itertools.accumulate(name.split("."), "{}.{}".format))
 
 
-def listed(parameters: list[inspect.Parameter]) -> Iterator[str]:
-    """Each parameter as it is written, without its annotation; a default that is no plain value becomes `...`."""
-    keyword_only = False
-    for parameter in parameters:
-        stars = {"VAR_POSITIONAL": "*", "VAR_KEYWORD": "**"}.get(parameter.kind.name, "")
-        if parameter.kind.name == "KEYWORD_ONLY" and not keyword_only:
-            yield "*"
-        keyword_only |= parameter.kind.name in ("KEYWORD_ONLY", "VAR_POSITIONAL")
-        default = parameter.default
-        if default is inspect.Parameter.empty:
-            yield stars + parameter.name
-        else:
-            plain = default is None or type(default) in (bool, int, float, str)
-            yield f"{parameter.name}={default!r}" if plain else f"{parameter.name}=..."
+def skip(_app: object, _what: str, _name: str, member: object, _is_skipped: bool, _options: object) -> bool:
+    """Tell Sphinx which members of a class it leaves out: all but methods and properties."""
+    return not is_method(member)

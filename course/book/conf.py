@@ -7,11 +7,17 @@ from sphinx.application import Sphinx
 from sphinx.util import logging
 from sphinx.writers.html5 import HTML5Translator
 
+from course.book import api
 from course.formulas import as_mathml
 
 project = "minidl"
 author = "the minidl contributors"
-extensions = ["myst_parser"]
+extensions = ["myst_parser", "sphinx.ext.autodoc"]
+add_module_names = False
+autodoc_typehints = "none"
+autodoc_inherit_docstrings = False
+autodoc_member_order = "bysource"
+autodoc_preserve_defaults = True
 myst_enable_extensions = ["dollarmath", "amsmath", "colon_fence"]
 myst_dmath_allow_space = False  # "$5 and $10" are prices
 myst_heading_anchors = 6
@@ -21,8 +27,10 @@ html_theme = "furo"  # loads no font and no script from elsewhere, and little in
 html_title = "minidl"
 html_static_path = ["static"]
 html_css_files = ["book.css"]
+html_js_files = ["book.js"]
 html_math_renderer = "mathml"
 html_show_copyright = False
+html_use_index = html_domain_indices = False  # nothing links to these lists
 html_copy_source = False
 html_show_search_summary = False  # a page that is opened as a file may not read others
 
@@ -37,7 +45,9 @@ def write(translator: HTML5Translator, node: nodes.Element, is_display: bool) ->
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Tell Sphinx how formulas are written."""
+    """Tell Sphinx how formulas and docstrings are written."""
     inline, block = partial(write, is_display=False), partial(write, is_display=True)
     app.add_html_math_renderer("mathml", (inline, None), (block, None))
+    app.connect("autodoc-process-docstring", api.describe)
+    app.connect("autodoc-skip-member", api.skip)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -15,26 +15,33 @@ def as_markdown(path: Path) -> tuple[str, dict[str, bytes]]:
     """A notebook's page in Markdown, and its pictures by the names that the page gives them."""
     text: list[str] = []
     pictures: dict[str, bytes] = {}
+    is_awaited = False  # a guess whose answer is still to come
     for number, cell in enumerate(nbformat.read(path, as_version=4).cells):
         if cell.cell_type == "markdown":
             text.append(cell.source)
             continue
         if cell.source:
-            text.append(code(cell.source, bool(cell.metadata.get("jupyter", {}).get("source_hidden"))))
+            block = fenced("python", cell.source)
+            is_hidden = bool(cell.metadata.get("jupyter", {}).get("source_hidden"))
+            text.append(folded("class='code'", "Code", block) if is_hidden else block)
+        outputs: list[str] = []
         for place, output in enumerate(cell.outputs):
             name = f"{path.stem}_{number}_{place}.png"
             if png := output.get("data", {}).get("image/png"):
                 pictures[name] = base64.b64decode(png)
-                text.append(f"![{description(cell.outputs[place + 1 :])}]({name})")
+                outputs.append(f"![{description(cell.outputs[place + 1 :])}]({name})")
             else:
-                text.append(shown(output))
-    return "\n\n".join(text) + "\n", pictures
+                outputs.append(shown(output))
+        result = "\n\n".join(outputs)
+        asks = 'class="minidl-guess"' in result
+        text.append(folded("class='result' open", "Result", result) if result and is_awaited and not asks else result)
+        is_awaited = asks or (is_awaited and "data-against=" not in result)
+    return "\n\n".join(filter(None, text)) + "\n", pictures
 
 
-def code(source: str, is_hidden: bool = False) -> str:
-    """A cell's code; what the lecture hides is folded up."""
-    block = fenced("python", source)
-    return f"<details class='code'><summary>Code</summary>\n\n{block}\n\n</details>" if is_hidden else block
+def folded(attributes: str, summary: str, text: str) -> str:
+    """A text that the reader can fold up."""
+    return f"<details {attributes}><summary>{summary}</summary>\n\n{text}\n\n</details>"
 
 
 def fenced(language: str, text: str) -> str:

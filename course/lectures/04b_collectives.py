@@ -327,7 +327,9 @@ see(
 # **Play them**: the triangle starts, + and - zoom, and a message under the pointer says which one it waited for.
 
 # %% source_hidden=true
-cluster.play_traces([runs[name].trace for name in four], titles=four)
+cluster.play_traces(
+    [runs[name].trace for name in four], titles=four, title="8 ranks add up 100 MB over 10 GbE, by four algorithms"
+)
 
 # %% [markdown]
 # **Measured.** Can a laptop show this? Its processes exchange messages through memory, not through a network. But

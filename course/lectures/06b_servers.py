@@ -126,7 +126,11 @@ see(
 # **Play it**: the triangle starts, + and - zoom, and a message under the pointer says which one it waited for.
 
 # %% source_hidden=true
-cluster.play_traces([calm.trace, crowded.trace], titles=["4 workers, rank 4 serves", "10 workers, rank 10 serves"])
+cluster.play_traces(
+    [calm.trace, crowded.trace],
+    titles=["4 workers, rank 4 serves", "10 workers, rank 10 serves"],
+    title="One parameter server: 4 steps of 4 workers, and of 10",
+)
 
 # %% source_hidden=true
 rows = []

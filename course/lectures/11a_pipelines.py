@@ -195,7 +195,11 @@ see(
 # **Play them**: the triangle starts, and an action under the pointer says which one it waited for.
 
 # %% source_hidden=true
-pipeline.play_timelines([one_at_a_time, gpipe], ["8 micro-batches, one at a time", "GPipe"])
+pipeline.play_timelines(
+    [one_at_a_time, gpipe],
+    ["8 micro-batches, one at a time", "GPipe"],
+    title="A minibatch of 8 micro-batches in 4 stages",
+)
 
 # %% [markdown]
 # ## The bubble, in two conventions

@@ -95,6 +95,20 @@ def test_a_notebook_keeps_texts_code_and_outputs_and_folds_hidden_code(tmp_path)
     assert "````text\n```\n````" in text
 
 
+def test_what_follows_a_guess_is_a_result_to_unfold_until_its_answer(tmp_path):
+    asked = v4.new_output("display_data", {"text/html": '<div class="minidl-guess"></div>'})
+    answer = v4.new_output(
+        "display_data", {"text/markdown": "So: <span data-against='7'>(no guess)</span>".replace("'", '"')}
+    )
+    cells = [
+        v4.new_code_cell("", outputs=[output])
+        for output in (asked, v4.new_output("stream", text="7"), answer, v4.new_output("stream", text="8"))
+    ]
+    parts = notebook.as_markdown(written(tmp_path, *cells))[0].split("<details class='result' open>")
+    assert ["7" in part and "</details>" in part for part in parts] == [False, True, True]
+    assert parts[2].index("</details>") < parts[2].index("8")
+
+
 def test_a_picture_without_words_is_refused(tmp_path):
     with pytest.raises(ValueError, match="has no words under it"):
         notebook.as_markdown(written(tmp_path, picture("")))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 import shutil
 from html.parser import HTMLParser
@@ -146,11 +147,38 @@ def test_no_link_is_broken(book: Path) -> None:
     assert broken_links(book) == []
 
 
+@of_some_pages
+@pytest.mark.timeout(300)
+def test_a_class_has_its_signature_and_its_methods_and_a_method_its_docstring(book: Path) -> None:
+    page = (book / "reference/minidl.compress.html").read_text(encoding="utf-8")
+    text = re.sub(r"\s", "", re.sub("<[^>]*>", "", page))
+    assert "classTopK(density,*,all_reduce='gather')" in html.unescape(text)
+    assert "begin_step(norm,nodes)¶Clipthenextgradient" in text
+
+
 @in_browser
 @of_all_pages_exhaustively
 @pytest.mark.timeout(1800)
 def test_every_page_can_be_read_on_a_telephone_without_a_network(book: Path, tmp_path: Path) -> None:
     assert faults(book, tmp_path) == {}
+
+
+@in_browser
+@of_some_pages
+@pytest.mark.timeout(300)
+def test_a_guess_unfolds_its_results_and_a_tap_enlarges_a_picture(book: Path, tmp_path: Path) -> None:
+    with chromium(tmp_path) as driver:
+        driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", TELEPHONE)
+        driver.get((book / "notebooks/02c_step_sizes.html").as_uri())
+        results = driver.find_elements(By.CSS_SELECTOR, "details.result")
+        picture = results[0].find_element(By.CSS_SELECTOR, "img")
+        assert not any(result.get_property("open") for result in results)
+        driver.execute_script("arguments[0].click()", driver.find_element(By.XPATH, "//button[text()='give up']"))
+        wait_for(picture.is_displayed)
+        assert [bool(result.get_property("open")) for result in results] == [True] + [False] * (len(results) - 1)
+        driver.execute_script("arguments[0].click()", picture)
+        assert picture.size["width"] == 800
+        assert driver.execute_script("return document.documentElement.scrollWidth") == TELEPHONE["width"]
 
 
 @in_browser

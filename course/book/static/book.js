@@ -1,0 +1,12 @@
+// The results of a guess stay folded up until the guess is made (`guess.js` then says it), or the reader unfolds them.
+const parts = [...document.querySelectorAll(".minidl-guess, details.result")];
+for (const [place, result] of parts.entries()) {
+  if (!result.matches("details")) continue;
+  const guess = parts.slice(0, place).findLast((part) => !part.matches("details"));
+  const show = () => (result.open ||= guess.textContent.includes("Your guess"));
+  result.open = false;
+  show();
+  new MutationObserver(show).observe(guess, { childList: true, subtree: true });
+}
+// On a telephone a tap makes a picture large enough to read its letters, and then the page's width again.
+document.addEventListener("click", ({ target }) => target.matches("article img") && target.classList.toggle("large"));
