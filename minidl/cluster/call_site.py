@@ -113,12 +113,9 @@ def caller() -> Caller:
     return Caller(frame.f_code, frame.f_lasti)
 
 
-def program_frame(ours: int = 1) -> FrameType:
-    """Return the innermost frame outside this package: where the program called it. About 0.1 microseconds a frame.
-
-    ours: so many of the innermost frames, this one included, are known to be this package's, and not looked at
-    """
-    frame, key_of = sys._getframe(ours), _codes.get
+def program_frame() -> FrameType:
+    """Return the innermost frame outside this package: where the program called it. About 0.1 microseconds a frame."""
+    frame, key_of = sys._getframe(), _codes.get
     while True:
         while key_of(id(frame.f_code), 1) <= 0 and frame.f_back is not None:
             frame = frame.f_back
