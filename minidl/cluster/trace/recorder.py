@@ -263,8 +263,8 @@ class Recorder:
         self.last = end
         self.seconds[kind] += end - start
         if len(self._rows) < self._room:
-            label, call, lane, axis = self._label, self.call, self._lane, self._axis  # a tuple with * takes twice as long
-            self._rows.append((kind, start, end, nbytes, peer, label, operation, call, lane, posted, peer_posted, axis))
+            place = self._label, operation, self.call, self._lane
+            self._rows.append((kind, start, end, nbytes, peer, *place, posted, peer_posted, self._axis))
         else:
             self._is_full = True
             self._dropped += 1

@@ -109,13 +109,13 @@ class GradientBuckets:
             self._in_flight.append(work)
 
     def _filled(self, bucket: list[Tensor], is_last: bool) -> Array:
-        """The bucket as one vector. The parameters lose their gradients, which are so never all there twice."""
+        """The bucket as one vector. The parameters lose their gradients: these are never all there twice."""
         contents = gradients(bucket)
         for parameter in bucket:
             parameter.grad = None
         if is_last:  # it also carries, for every parameter, whether this rank has a gradient
             contents.append(np.array(self._used, contents[0].dtype))
-        return contents[0] if len(contents) == 1 else np.concatenate(contents)  # a single one is added up where it is
+        return contents[0] if len(contents) == 1 else np.concatenate(contents)  # a single one is summed in place
 
 
 def fill(parameters: Sequence[_T], limit: float, alone: Collection[_T] = ()) -> list[list[_T]]:

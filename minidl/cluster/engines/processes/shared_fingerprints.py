@@ -166,7 +166,7 @@ def _posted(entries: Words, rank: int, slot: int) -> Posted:
 
 @lru_cache(4096)
 def _encoded(fingerprint: Fingerprint, site: Site) -> tuple[int, Callable[..., None], bytes]:
-    """The digest of a fingerprint; what writes an entry from GROUP on; its text and place, each ended by a zero byte."""
+    """The digest of a fingerprint; what writes an entry from GROUP on; text and place, each ended by a zero byte."""
     place = site.place.encode(errors="replace")[-PLACE_BYTES:]
     text = str(fingerprint).replace("\0", " ").encode(errors="replace")[: TEXT_BYTES - PLACE_BYTES - 2]
     text += b"\0" + place + b"\0"

@@ -1,11 +1,11 @@
-"""All-reduce in shared memory, where no message is sent: ranks copy their arrays, block by block, to where all can read.
+"""All-reduce in shared memory, without messages.
 
-Each rank copies its array into its slot. Flags in the slots (`slots.py`) count the blocks that their owners have
-finished. A block is reduced in one of two ways:
+Each rank copies its array, block by block, into its slot, where the others can read it. Flags in the slots (`slots.py`)
+count the blocks that their owners have finished. A block is reduced in one of two ways:
 
-* Every rank reduces all of it. Two ranks do so, and more of them if the array has at most WHOLE_BYTES.
+* Every rank reduces all of it. Two ranks do so, and more ranks for an array of at most WHOLE_BYTES.
 * Every rank reduces one chunk of it, and then copies the other chunks from the ranks that reduced them. This takes one
-  more round of waiting, but more than two ranks read less from each other.
+  more round of waiting, but more than two ranks read fewer bytes from each other.
 
 A rank that waits for a flag polls it for a moment, then sleeps in the mailbox, as if it waited for a message, so that
 an abort reaches it. Before it sleeps, it writes a mark into its slot; the rank that raises the flag finds the mark and
