@@ -50,10 +50,10 @@ def chosen(algorithm: Any, op: str, options: Mapping[str, Any]) -> Algorithm:
         TypeError    neither a name nor a function that can be called with (comm, x, op) and the options; an option of
                      other libraries, saying what to type instead
     """
-    if foreign := [option for option in options if option in missing_attributes.OPTIONS]:
-        raise TypeError(f"all_reduce has no option {foreign[0]!r}: {missing_attributes.OPTIONS[foreign[0]]}")
     if not options and type(algorithm) is str and algorithm in NAMED:  # the usual case first
         return NAMED[algorithm]
+    if foreign := [option for option in options if option in missing_attributes.OPTIONS]:
+        raise TypeError(f"all_reduce has no option {foreign[0]!r}: {missing_attributes.OPTIONS[foreign[0]]}")
     name = next((known for known, function in ALL_REDUCE.items() if function is algorithm), algorithm)
     if callable(name):
         _check_call(algorithm, op, options)

@@ -40,9 +40,9 @@ class CallLog:
     ) -> Any:
         """Post the fingerprint of a collective and do its work: now, or concurrently with the program."""
         owner, group, operation = self._owner, self._group, fingerprint.operation
-        owner.enter(operation, axis, reads, writes)
-        call, site = self.post(fingerprint)
-        tag = group.first_call + call
+        site = call_site()
+        owner.enter(operation, axis, reads, writes, site=site)
+        tag = group.first_call + self.post(fingerprint, site)
         if not async_op:
             result = work(Channel(owner, owner.recorder, group.ranks, group.rank, tag))
             owner.leave()
@@ -52,12 +52,11 @@ class CallLog:
         owner.leave()
         return begun
 
-    def post(self, fingerprint: Fingerprint) -> tuple[int, Site]:
-        """Post the fingerprint of the group's next call; returns the call's number and its place in the program."""
-        call, site = next(self.numbers), call_site()
-        group = self._group
+    def post(self, fingerprint: Fingerprint, site: Site) -> int:
+        """Post the fingerprint of the group's next call, made at `site`; returns the call's number."""
+        call, group = next(self.numbers), self._group
         self._owner.endpoint.post_fingerprint(group.number, group.ranks, call, fingerprint, site)
-        return call, site
+        return call
 
     def lane(self) -> Recorder:
         """The recorder of this group's operations that run concurrently with the program."""

@@ -46,7 +46,7 @@ def call_site() -> Site:
         if known is None:
             known = _remember(code)
         if known > 0:
-            key = (key * 0x9E3779B97F4A7C15 + known + frame.f_lasti) & 0xFFFFFFFFFFFFFFFF
+            key = hash((key, known, frame.f_lasti))  # of integers, the same in every process
         elif known == ENGINE:
             break
         frame = frame.f_back
@@ -90,7 +90,7 @@ def _remember_site(key: int) -> Site:
         if not filename.startswith(HERE):
             places.append(place(filename, frame.f_code.co_qualname, frame.f_lineno))
         frame = frame.f_back
-    site = _sites[key] = Site(key, ", called at ".join(places))
+    site = _sites[key] = Site(key & 0xFFFFFFFFFFFFFFFF, ", called at ".join(places))
     return site
 
 

@@ -335,7 +335,7 @@ class Communicator:
         The last rank to call compares. Under MPI this needs `cluster.MPI(debug=True)`, as for all collectives.
         what: names it in the error: "rank 2 and ranks 0 and 1 have different {what}"
         """
-        self._calls.post(Fingerprint(f"{SAME}{what}", label=digest))
+        self._calls.post(Fingerprint(f"{SAME}{what}", label=digest), call_site())
 
     # Communicators of some of the ranks
 
@@ -386,7 +386,7 @@ class Communicator:
             self._calls.run(lambda channel: channel.play(tree, free, "max"), fingerprint, self.axis)
             first = int(free[0])
         else:
-            self._calls.post(fingerprint)
+            self._calls.post(fingerprint, call_site())
         return partial(self._group_along, mesh, self._owner.take_groups(first, 1 << len(mesh.names)))
 
     def _group_along(self, mesh: Mesh[Communicator], numbers: range, axes: tuple[str, ...]) -> Communicator:

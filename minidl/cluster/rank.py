@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from minidl.cluster.call_site import Site
 from minidl.cluster.engines.protocol import Endpoint
 from minidl.cluster.faults import RankFaults
 from minidl.cluster.group import MAX_GROUP
@@ -85,11 +86,20 @@ class Rank:
         self._in_background = program is not None
         self._lane_of: dict[int, int] = {}
 
-    def enter(self, operation: str, axis: str, reads: Any = None, writes: Any = None, calls: int = 1) -> None:
+    def enter(
+        self,
+        operation: str,
+        axis: str,
+        reads: Any = None,
+        writes: Any = None,
+        calls: int = 1,
+        site: Site | None = None,
+    ) -> None:
         """Begin a communicator call along an axis of a mesh; the call will read and write these arrays.
 
         Raises TypeError for a Tensor, and RuntimeError for an array that an operation in flight must not share.
         calls: 0 if the same operation was entered before
+        site: where the program makes the call, if that is known
         """
         if isinstance(reads, Node) or isinstance(writes, Node):
             refuse_tensors(operation, reads, writes)
@@ -100,10 +110,10 @@ class Rank:
         if self.until is not None:
             self.until.settle()
         if self.faults is None:
-            self.recorder.enter(operation, axis, calls)
+            self.recorder.enter(operation, axis, calls, site)
         else:
             self.faults.computed()
-            self.recorder.enter(operation, axis, calls)
+            self.recorder.enter(operation, axis, calls, site)
             self.faults.begin(operation, self.recorder.call)
 
     def _leave_with_faults(self) -> None:

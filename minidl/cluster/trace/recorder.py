@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import NamedTuple, Protocol
 
-from minidl.cluster.call_site import Caller
+from minidl.cluster.call_site import Caller, Site
 from minidl.cluster.trace.recording import (
     COMPUTE,
     FAULT,
@@ -34,7 +34,7 @@ class ConcurrentCall(NamedTuple):
 class CallObserver(Protocol):
     """Is notified when each communicator call of the program begins and ends."""
 
-    def entered(self, operation: str, call: int) -> None: ...
+    def entered(self, operation: str, call: int, site: Site | None = None) -> None: ...
 
     def left(self) -> None: ...
 
@@ -113,7 +113,7 @@ class Recorder:
         self._add(COMPUTE, self._now())
         self._label = before
 
-    def enter(self, operation: str, axis: str = "", calls: int = 1) -> None:
+    def enter(self, operation: str, axis: str = "", calls: int = 1, site: Site | None = None) -> None:
         """A communicator call begins; `calls` is 0 where it waits for an operation that was counted before."""
         self._add(COMPUTE, self._now())
         self.call = call = self.call + 1
@@ -123,7 +123,7 @@ class Recorder:
         self._count = count = self._counts.get((axis, operation)) or self._counted(axis, operation)
         count[4] += calls
         if self._calls is not None:
-            self._calls.entered(operation, call)
+            self._calls.entered(operation, call, site)
 
     def begin(self, operation: str, call: int, axis: str) -> None:
         """Begin a call in this lane, which was idle; `call` is its number in the program."""
@@ -215,7 +215,6 @@ class Recorder:
         count[1] += nbytes
         count[2] += messages
         count[3] += nbytes
-        self._add(RECEIVE, self._now())
 
     @property
     def room(self) -> int:

@@ -18,7 +18,7 @@ from minidl.cluster.comm import Communicator
 from minidl.cluster.work import Work
 from minidl.kernels import Array
 from minidl.parallel.gradients.backward_order import InBackwardOrder
-from minidl.parallel.gradients.flat_vector import gradient, set_gradient
+from minidl.parallel.gradients.flat_vector import gradients, set_gradient
 from minidl.tensor import Tensor
 
 _T = TypeVar("_T", bound=Tensor)
@@ -97,11 +97,8 @@ class GradientBuckets:
         """Start the all-reduce of bucket i; that of the last bucket ends here, after all others."""
         bucket, is_last = self.buckets[i], i == len(self.buckets) - 1
         self._used += [parameter.grad is not None for parameter in bucket]
-        total = gradient(bucket)
-        for parameter in bucket:  # the bucket has a copy: gradients are never all there twice
-            parameter.grad = None
-        if is_last:  # it also carries, for every parameter, whether this rank has a gradient
-            total = np.concatenate([total, np.array(self._used, total.dtype)])
+        total = self._filled(bucket, is_last)
+        if is_last:
             for work in self._in_flight:
                 work.wait()
         label = f"bucket {i}"  # ranks may begin it from different lines
@@ -110,6 +107,15 @@ class GradientBuckets:
         self._sums.append(total)
         if is_hidden:
             self._in_flight.append(work)
+
+    def _filled(self, bucket: list[Tensor], is_last: bool) -> Array:
+        """The bucket as one vector. The parameters lose their gradients: these are never all there twice."""
+        contents = gradients(bucket)
+        for parameter in bucket:
+            parameter.grad = None
+        if is_last:  # it also carries, for every parameter, whether this rank has a gradient
+            contents.append(np.array(self._used, contents[0].dtype))
+        return contents[0] if len(contents) == 1 else np.concatenate(contents)  # a single one is summed in place
 
 
 def fill(parameters: Sequence[_T], limit: float, alone: Collection[_T] = ()) -> list[list[_T]]:

@@ -29,9 +29,12 @@ def set_weights(parameters: Sequence[Tensor], vector: Array, keep_frozen: bool =
 
 def gradient(parameters: Sequence[Tensor], out: Array | None = None) -> Array:
     """A copy of all gradients in host memory, in `out` if given; zeros where there is none."""
-    return _joined(
-        [np.zeros(p.size, p.dtype) if p.grad is None else kernels.to_numpy(p.grad).reshape(-1) for p in parameters], out
-    )
+    return _joined(gradients(parameters), out)
+
+
+def gradients(parameters: Sequence[Tensor]) -> list[Array]:
+    """Each gradient in host memory, in one dimension, not copied if it is there already; zeros where there is none."""
+    return [np.zeros(p.size, p.dtype) if p.grad is None else kernels.to_numpy(p.grad).reshape(-1) for p in parameters]
 
 
 def _joined(arrays: list[Array], out: Array | None = None) -> Array:

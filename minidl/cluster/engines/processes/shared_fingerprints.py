@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import struct
+from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
@@ -34,7 +35,6 @@ from minidl.cluster.engines.processes.memory_barrier import IN_ORDER, barrier
 from minidl.cluster.engines.processes.shared_page import ENTRY_WORDS, FINGERPRINT_WORDS, SLOTS, WAIT_WORDS, Page, Words
 
 NUMBER, GROUP, DIGEST, SITE, RANKS, HISTORY, TEXT = range(7)  # the words of an entry; NUMBER counts calls from 1
-HEAD = struct.Struct("5Q")  # GROUP to HISTORY, as words of this machine
 TEXT_BYTES = 8 * (ENTRY_WORDS - TEXT)
 PLACE_BYTES = 200
 
@@ -48,7 +48,7 @@ class SharedFingerprints:
         self._bytes = page.memory[8 * page.nodes * WAIT_WORDS :]
         self._words = self._bytes.cast("Q")  # single words are read faster from a memoryview than from an array
         self._groups: dict[int, _GroupCalls] = {}
-        self._last: dict[int, tuple[Fingerprint, Site, int, bytes]] = {}  # by line: the last call, and `_encoded` of it
+        self._last: dict[int, tuple[Fingerprint, Site, int, Callable[..., None], bytes]] = {}  # by line: the last call
         self._first = rank * FINGERPRINT_WORDS
 
     def post(self, group: int, ranks: tuple[int, ...], call: int, fingerprint: Fingerprint, site: Site) -> None:
@@ -57,20 +57,18 @@ class SharedFingerprints:
         if known is None:
             known = self._groups[group] = _GroupCalls(group, ranks, self._rank)
         key, number, words = known.key, call + 1, self._words
-        offset = (key + call) % SLOTS * ENTRY_WORDS
+        offset = (known.first_slot + call) % SLOTS * ENTRY_WORDS
         line = site.key if fingerprint.label is None else ANYWHERE
         last = self._last.get(line)
         if last is None or last[0] is not fingerprint or last[1] is not site:
             last = self._last[line] = fingerprint, site, *_encoded(fingerprint, site)
-        _, _, content, text = last
-        history = known.history = (known.history * 0x9E3779B97F4A7C15 + content) & 0xFFFFFFFFFFFFFFFF
+        _, _, content, pack, text = last
+        history = known.history = hash((known.history, content)) & 0xFFFFFFFFFFFFFFFF
         entry = self._first + offset
-        start = 8 * (entry + TEXT)
         words[entry] = 0  # it is being written
         if not IN_ORDER:
             barrier()
-        self._bytes[start : start + len(text)] = text
-        HEAD.pack_into(self._bytes, 8 * (entry + GROUP), key, content, line, known.mask, history)
+        pack(self._bytes, 8 * (entry + GROUP), key, content, line, known.mask, history, text)
         if not IN_ORDER:
             barrier()
         words[entry] = number
@@ -128,6 +126,7 @@ class _GroupCalls:
     def __init__(self, number: int, ranks: tuple[int, ...], me: int) -> None:
         name = hashlib.blake2b(repr((number, ranks)).encode(), digest_size=8)
         self.key = int.from_bytes(name.digest(), "little")
+        self.first_slot = self.key % SLOTS
         self.ranks = list(ranks)
         self.others = [rank * FINGERPRINT_WORDS for rank in ranks if rank != me]  # the first words of their entries
         self.mask = sum(1 << rank for rank in ranks)
@@ -166,8 +165,9 @@ def _posted(entries: Words, rank: int, slot: int) -> Posted:
 
 
 @lru_cache(4096)
-def _encoded(fingerprint: Fingerprint, site: Site) -> tuple[int, bytes]:
-    """The digest of a fingerprint, and its text and place as in an entry, each ended by a zero byte."""
+def _encoded(fingerprint: Fingerprint, site: Site) -> tuple[int, Callable[..., None], bytes]:
+    """The digest of a fingerprint; what writes an entry from GROUP on; text and place, each ended by a zero byte."""
     place = site.place.encode(errors="replace")[-PLACE_BYTES:]
     text = str(fingerprint).replace("\0", " ").encode(errors="replace")[: TEXT_BYTES - PLACE_BYTES - 2]
-    return digest(fingerprint), text + b"\0" + place + b"\0"
+    text += b"\0" + place + b"\0"
+    return digest(fingerprint), struct.Struct(f"5Q{len(text)}s").pack_into, text

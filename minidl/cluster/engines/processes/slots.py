@@ -90,6 +90,7 @@ class Slots:
             if not slot.is_free():
                 slot = next((slot for slot in mine if slot.is_free()), None) or self._add()
             slot.tag, slot.readers, slot.is_taken = tag, readers, True
+            slot.words[PUT] = slot.words[REDUCED] = 0
         return slot
 
     def _add(self) -> Slot:

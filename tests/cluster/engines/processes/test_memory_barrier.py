@@ -11,13 +11,15 @@ import pytest
 from minidl.cluster.engines.processes import shared_fingerprints, shared_reduction
 from minidl.cluster.engines.processes.shared_fingerprints import SharedFingerprints
 from minidl.cluster.engines.processes.shared_page import Page, create_page
-from minidl.cluster.engines.processes.slots import TAG
+from minidl.cluster.engines.processes.slots import PUT, TAG
 
 READ, ASLEEP = 8, 10
 
 
 class Block:
     """Shared memory that writes down when it is written."""
+
+    size = 3
 
     def __init__(self, log: list[str]) -> None:
         self.log = log
@@ -33,11 +35,16 @@ class Words(dict[int, int]):
     """Flags that write down when they are raised and looked at."""
 
     def __init__(self, log: list[str], owner: str) -> None:
-        super().__init__({TAG: 0, ASLEEP: 0, ASLEEP + 1: 0})
+        super().__init__({TAG: 0, PUT: 1, ASLEEP: 0, ASLEEP + 1: 0})
         self.log, self.owner = log, owner
 
+    def __getitem__(self, word: int) -> int:
+        if word == PUT:
+            self.log.append(f"{self.owner} seen")
+        return super().__getitem__(word)
+
     def __setitem__(self, word: int, value: int) -> None:
-        self.log.append(f"{self.owner} {'published' if word == TAG else 'released'}")
+        self.log.append(f"{self.owner} {({PUT: 'raised', TAG: 'published'}).get(word, 'released')}")
         super().__setitem__(word, value)
 
 
@@ -47,21 +54,16 @@ def test_an_all_reduce_separates_data_from_flags(monkeypatch: pytest.MonkeyPatch
         SimpleNamespace(tag=5, words=Words(log, owner), blocks=lambda dtype: [Block(log)], read=READ, asleep=ASLEEP)
         for owner in ("mine", "theirs")
     )
-
-    def find(rank: int, tag: int) -> Any:
-        log.append("flag seen")
-        return theirs
-
+    slots: Any = SimpleNamespace(take=lambda readers, tag: mine, find=lambda rank, tag: theirs)
     monkeypatch.setattr(shared_reduction, "IN_ORDER", False)
     monkeypatch.setattr(shared_reduction, "barrier", lambda: log.append("barrier"))
-    group: Any = shared_reduction.SharedReduction(
-        SimpleNamespace(rank=0, size=2), SimpleNamespace(find=find), ranks=(0, 1)  # type: ignore[arg-type]
-    )  # fmt: skip
-    recorder = SimpleNamespace(laid_out=lambda nbytes: None, reduced=lambda nbytes: None)
-    group._at_once(np.ones(3), lambda a, b, out: log.append("data read"), mine, recorder)
+    monkeypatch.setitem(shared_reduction.REDUCE, "sum", lambda a, b, out: log.append("data read"))
+    mailbox: Any = SimpleNamespace(rank=0, size=2)
+    recorder: Any = SimpleNamespace(laid_out=id, reduced=id, exchanged=lambda messages, nbytes: None)
+    shared_reduction.SharedReduction(mailbox, slots, ranks=(0, 1)).run(np.ones(3), "sum", 5, recorder)
     assert log == [
-        *("data written", "barrier", "mine published", "barrier"),
-        *("flag seen", "barrier", "data read", "barrier", "theirs released"),
+        *("data written", "barrier", "mine raised", "mine published", "barrier"),
+        *("barrier", "theirs seen", "barrier", "data read", "barrier", "theirs released"),
     ]
 
 
