@@ -62,8 +62,8 @@ class Asked:
     def cases(self) -> int:
         """How many rows the table has for each peer."""
         of = {
-            "step": len(self.threads) * len(self.workloads),
-            "compiler": len(compiled.CASES),
+            "step": len(self.threads) * sum(1 + WORKLOADS[name].has_graph for name in self.workloads),
+            "compiler": 1,
             "memory": len(self.workloads),
             "scaling": len(self.scaled) * len(self.workloads),
             "collectives": len(self.nodes) * len(self.sizes),
@@ -174,7 +174,7 @@ def _steps(asked: Asked, progress: Progress) -> Iterator[Comparison]:
         with ExitStack() as stack:
             sides = step_run.StepRun(threads, peers, asked.rounds, progress, asked.skipped, stack)
             for workload in asked.workloads:
-                compared = list(sides.compare(workload))
+                compared = list(sides.compare(workload, step_run.alike(WORKLOADS[workload], peers)))
                 yield from compared
                 if asked.profile:
                     title = f"{workload}, {sides.setting}: {compared[0].limit:.0%} of the limit"

@@ -15,6 +15,7 @@ import sys
 import time
 from typing import Any
 
+EAGER, COMPILED = "minidl", "minidl, compiled"  # names of minidl's sides
 MATRIX = 1024
 FIRST_STEPS = 5
 PROFILED_STEPS = 20
@@ -38,9 +39,9 @@ class StepSide:
 
         if workload == compiled.CHAIN:
             self.training = compiled.Chain(self.name)
-        elif self.name == "minidl":
+        elif self.name == EAGER:
             self.training = Training(WORKLOADS[workload])
-        elif self.name == compiled.NAME:
+        elif self.name == COMPILED:
             self.training = compiled.Training(WORKLOADS[workload])
         elif self.name == "jax.jit":
             from benchmarks.peers.step import jax_training
