@@ -92,7 +92,7 @@ class StepRun:
             limits.append(flops * self._rest(minidl.ask("matrix")[0]) / (2 * MATRIX**3))
         for ours, peers in against.items():
             share = statistics.median(limit / seconds for limit, seconds in zip(limits, times[ours], strict=True))
-            title = case if ours == EAGER else f"{case}, compiled"
+            title = case if ours == EAGER else f"compiled {case}"
             for peer in [name for name in peers if name in times] or [""]:
                 yield Comparison("step", title, self.setting, times[ours], peer, times.get(peer, ()), share)
 

@@ -129,7 +129,7 @@ def test_training_steps_take_turns_and_a_side_that_learns_otherwise_is_left_out(
     run = step_run.StepRun(1, ["alike", "other"], 2, lambda *said: told.append(said), skipped, ExitStack())
     assert list(run.compare("lenet", {"minidl": [], "minidl, compiled": ["alike", "other", "missing"]})) == [
         Comparison("step", "lenet", "1 thread", [0.1, 0.2], limit=pytest.approx((0.5 + 0.25) / 2)),
-        Comparison("step", "lenet, compiled", "1 thread", [0.05, 0.1], "alike", [0.4, 0.4], pytest.approx(0.75)),
+        Comparison("step", "compiled lenet", "1 thread", [0.05, 0.1], "alike", [0.4, 0.4], pytest.approx(0.75)),
     ]
     assert skipped == ["lenet, 1 thread: other: its first losses differ from minidl's by 0.1: other work"]
     blocks = [count for name, *count in sides["minidl"].asked if name == "block"]
@@ -249,7 +249,7 @@ def test_every_benchmark_measures_minidl_alone(monkeypatch, names):
     rows = [line.split(",")[:3] for line in Path("out", "bench.csv").read_text().splitlines()][1:]
     seconds = {
         "simulation": ["simulation", "a message at once", "4 ranks"],
-        "step": ["step", "mlp-small, compiled", "1 thread"],
+        "step": ["step", "compiled mlp-small", "1 thread"],
     }
     second = [row for name, row in seconds.items() if name in names]
     assert [row for row in rows if row not in second] == [ALL[name] for name in names]
