@@ -5,6 +5,8 @@ A page is named by its source, a path from the root of the repository, such as "
 
 from __future__ import annotations
 
+import re
+import subprocess
 import tomllib
 from pathlib import Path
 
@@ -80,7 +82,15 @@ def trees(root: Path) -> dict[str, list[str]]:
 
 
 def repository(root: Path) -> str:
-    """The address of the repository: `Repository` under [project.urls] in pyproject.toml; empty if none is given."""
+    """The address of the repository; empty if none is known.
+
+    It is `Repository` under [project.urls] in pyproject.toml, or where this clone came from if that is an https
+    address: a fork's site names the fork.
+    """
     project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    address: str = project.get("urls", {}).get("Repository", "")
+    asked = subprocess.run(
+        ["git", "config", "remote.origin.url"], cwd=root, capture_output=True, text=True, check=False
+    )
+    origin = re.sub(r"^(https://)[^/]*@", r"\1", asked.stdout.strip())  # without a user's name and password
+    address: str = project.get("urls", {}).get("Repository", origin if origin.startswith("https://") else "")
     return address.removesuffix("/").removesuffix(".git")

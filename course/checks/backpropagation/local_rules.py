@@ -34,7 +34,7 @@ def compare_memory(answer: Answer, g: Array, x: Array, w: Array, large: tuple[in
     given = g.nbytes + x.nbytes + w.nbytes
     needed = answer.run(peak_bytes, g, x, w)
     expect.true(
-        needed <= 12 * given,  # lists of Python's numbers take 8; m*k*n products 16
+        needed <= 12 * given + 200 * sum(x.shape),  # lists of numbers take 8, and 80 a row; m*k*n products 16
         f"vjp_matmul with m, k, n = {large} took {needed:,} bytes at its peak; X, W and g together have {given:,}.",
         "Neither m*k*n products nor a Jacobian of (m*n) * (m*k) are needed: a matrix product sums as it goes.",
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import subprocess
 from collections import Counter
 
 import pytest
@@ -47,9 +48,18 @@ def test_links_lead_to_pages_and_files_without_a_page_to_the_repository():
     assert slug("Two words, one `comma`") == "two-words-one-comma"
 
 
-def test_the_address_of_the_repository_is_given_in_one_place_and_names_where_a_notebook_runs(tmp_path):
-    project = '[project]\nname = "a"\n[project.urls]\nRepository = "https://github.com/a/b.git"\n'
-    (tmp_path / "pyproject.toml").write_text(project)
+def test_the_address_is_the_one_in_pyproject_or_where_the_clone_came_from_and_names_where_a_notebook_runs(tmp_path):
+    project = tmp_path / "pyproject.toml"
+    project.write_text('[project]\nname = "a"\n')
+    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
+    assert contents.repository(tmp_path) == ""
+    for origin, address in (
+        ("/home/me/minidl", ""),
+        ("https://me:secret@example.org/c/d.git", "https://example.org/c/d"),
+    ):
+        subprocess.run(["git", "config", "remote.origin.url", origin], cwd=tmp_path, check=True)
+        assert contents.repository(tmp_path) == address
+    project.write_text('[project]\nname = "a"\n[project.urls]\nRepository = "https://github.com/a/b.git"\n')
     assert contents.repository(tmp_path) == "https://github.com/a/b"
     lecture, there = "notebooks/04b_collectives.ipynb", "https://github.com/a/b"
     assert site.how_to_run(lecture, "") == "\nRun it: `python3 -m course lab 04b`\n"
