@@ -35,7 +35,7 @@ __all__ = [
     "softmax_backward",
 ]
 
-WORTH_A_THREAD = 1 << 16  # attention's scores
+WORTH_A_THREAD = 1 << 16  # attention's scores; their causal softmax takes 80 us, backward 15
 
 
 def softmax(x: Array, axis: int) -> Array:
@@ -107,7 +107,7 @@ def attention_softmax_backward(g: Array, probabilities: Array, scale: float) -> 
     gradient = np.empty_like(g)
     s = g.shape[-1]
     rows = g.reshape(-1, s), probabilities.reshape(-1, s), gradient.reshape(-1, s)
-    in_shares(g.size // WORTH_A_THREAD, 1, _softmax_backward, *rows, g.dtype.type(scale))
+    in_shares(g.size // (4 * WORTH_A_THREAD), 1, _softmax_backward, *rows, g.dtype.type(scale))
     return gradient
 
 

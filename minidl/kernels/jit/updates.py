@@ -29,7 +29,7 @@ __all__ = [
     "sparse_logistic_epoch",
 ]
 
-WORTH_A_THREAD = 1 << 17  # numbers
+WORTH_A_THREAD = 1 << 17  # numbers; SGD with momentum takes 30 us in the second cache, Adam 90
 
 
 def sgd(
