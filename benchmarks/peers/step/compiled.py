@@ -73,6 +73,7 @@ class Training(workloads.Training):
         super().__init__(workload)
         self.parameters = list(self.model.parameters())
         self.velocities = [Tensor(np.zeros_like(parameter.data)) for parameter in self.parameters]
+        self.state = *self.parameters, *self.velocities, *self.model.buffers()
         self.compiled = compiler.compile(self._step)
 
     def _step(self, x: Tensor, labels: Tensor, *state: Tensor) -> Tensor:
@@ -86,4 +87,4 @@ class Training(workloads.Training):
     def step(self) -> float:
         batch = self.batches[self.steps % workloads.BATCHES]
         self.steps += 1
-        return float(self.compiled(*batch, *self.parameters, *self.velocities))
+        return float(self.compiled(*batch, *self.state))
