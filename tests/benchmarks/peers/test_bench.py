@@ -111,7 +111,9 @@ class FakeSide:
 def with_sides(monkeypatch, module, **answers):
     """Let the benchmark start these sides, by name, in place of processes."""
     sides = {name: FakeSide(name, found) for name, found in answers.items()}
-    monkeypatch.setattr(module, "started", lambda names, start, skipped: [sides[name] for name in names if name in sides])
+    monkeypatch.setattr(
+        module, "started", lambda names, start, skipped: [sides[name] for name in names if name in sides]
+    )
     return sides
 
 
