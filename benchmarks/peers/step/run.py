@@ -42,13 +42,7 @@ class StepRun:
     """
 
     def __init__(
-        self,
-        threads: int,
-        peers: Sequence[str],
-        rounds: int,
-        progress: Progress,
-        skipped: list[str],
-        stack: ExitStack,
+        self, threads: int, peers: Sequence[str], rounds: int, progress: Progress, skipped: list[str], stack: ExitStack
     ) -> None:
         self.threads, self.rounds, self.progress, self.skipped = threads, rounds, progress, skipped
         self.setting = counted(threads, "thread")

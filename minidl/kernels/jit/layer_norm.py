@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -50,10 +51,7 @@ def layer_norm_backward(
         _norm_of_short_rows_backward(g, x, inverse_std, weight, gradient, g_weight, g_bias)
         return gradient, g_weight, g_bias
     sums = np.zeros((min(PARTS, -(-g.size // CHUNK)), 2, d))  # of each part: the gradients of weight and bias
-
-    def of_parts(begin: int, end: int) -> None:
-        _layer_norm_backward(begin, end, g, x, mean, inverse_std, weight, gradient, sums)
-
+    of_parts = partial(_layer_norm_backward, g, x, mean, inverse_std, weight, gradient, sums)
     parallel_for(len(sums), g.size // WORTH_A_THREAD, of_parts)
     g_weight, g_bias = sums.sum(axis=0).astype(weight.dtype)
     return gradient, g_weight, g_bias
@@ -79,7 +77,7 @@ def _scale(row: Any, mean: Any, inverse: Any, weight: Any, bias: Any, out: Any) 
 
 @compiled(REASSOCIATE)
 def _layer_norm_backward(
-    begin: int, end: int, g: Any, x: Any, mean: Any, inverse_std: Any, weight: Any, gradient: Any, sums: Any
+    g: Any, x: Any, mean: Any, inverse_std: Any, weight: Any, gradient: Any, sums: Any, begin: int, end: int
 ) -> None:
     rows, d = g.shape
     real = g.dtype.type
