@@ -62,7 +62,7 @@ class Asked:
     def cases(self) -> int:
         """How many rows the table has for each peer."""
         of = {
-            "step": len(self.threads) * sum(1 + WORKLOADS[name].has_graph for name in self.workloads),
+            "step": len(self.threads) * sum(len(step_run.alike(WORKLOADS[name], ())) for name in self.workloads),
             "compiler": 1,
             "memory": len(self.workloads),
             "scaling": len(self.scaled) * len(self.workloads),

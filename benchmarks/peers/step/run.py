@@ -24,7 +24,7 @@ Operations = list[tuple[str, int, float, float]]
 
 def alike(workload: Workload, peers: Sequence[str]) -> dict[str, Sequence[str]]:
     """minidl's sides, each with the peers that it is compared with: compiled steps with compiled ones."""
-    if not workload.has_graph:
+    if workload.adam:  # `minidl.compiler` has no graph for embeddings and Adam
         return {EAGER: peers}
     return {EAGER: [one for one in peers if "eager" in one], COMPILED: [one for one in peers if "eager" not in one]}
 

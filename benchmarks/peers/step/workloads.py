@@ -36,11 +36,6 @@ class Workload(NamedTuple):
     adam: bool = False
 
     @property
-    def has_graph(self) -> bool:
-        """Whether `minidl.compiler` takes the whole step: embeddings and Adam have no graph."""
-        return not self.adam
-
-    @property
     def outputs(self) -> int:
         return VOCABULARY if self.adam else CLASSES
 
