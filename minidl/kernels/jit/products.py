@@ -26,7 +26,11 @@ def matmul(a: Array, b: Array, like: Array | None = None) -> Array:
         return reference.matmul(a, b, like)
     shape = (*a.shape[:-1], b.shape[-1])
     out = np.empty(shape, a.dtype) if like is None else np.empty_like(like, shape=shape)
-    parallel_for(len(a), most, lambda begin, end: np.matmul(a[begin:end], b[begin:end], out=out[begin:end]))
+
+    def of_matrices(begin: int, end: int) -> None:
+        np.matmul(a[begin:end], b[begin:end], out=out[begin:end])
+
+    parallel_for(len(a), most, of_matrices)
     return out
 
 
