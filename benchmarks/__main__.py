@@ -25,7 +25,8 @@ def bench(
         Argument(
             help="step: whole training steps; compiler: a compiled chain of operations; memory: the bytes of a step; "
             "scaling: training on several nodes, a core each, and on one; collectives: all-reduce on processes; "
-            "simulation: messages of a simulated all-reduce; launch: nodes that do nothing. By default all of them.",
+            "simulation: messages of a simulated all-reduce; launch: nodes that do nothing; compressors: encoding and "
+            "decoding; start: the first start; gpu: training steps on a GPU. By default all of them.",
             show_default=False,
         ),
     ] = None,
@@ -54,6 +55,9 @@ def bench(
             "with all that are installed: pip install 'minidl[bench]' brings torch and jax.",
         ),
     ] = None,
+    write: Annotated[
+        bool, Option("--write", help="Replace the results of these benchmarks in README.md and benchmarks/README.md.")
+    ] = False,
     profile: Annotated[bool, Option("--profile", help="Show where each training step of minidl goes.")] = False,
     simgrid_python: Annotated[
         str, Option(help="An interpreter that can import simgrid (python3-simgrid of Debian and Ubuntu).")
@@ -63,9 +67,9 @@ def bench(
     """Compare minidl with other libraries on this machine, measured in turns in one run.
 
     A ratio is minidl's time divided by the other's: below 1 minidl is faster. In memory it is minidl's bytes divided by
-    the other's. In scaling, both are minidl's times for a sample, on several nodes and on one: n nodes that lose
-    nothing have the ratio 1 / n. The folder gets the table as Markdown, the numbers of each round as CSV, and a picture
-    of the ratios. Libraries that are not installed are left out.
+    the other's; in compressors it is passes over memory. In scaling, both are minidl's times for a sample, on several
+    nodes and on one: n nodes that lose nothing have the ratio 1 / n. A goal is for the comparison with the fastest of
+    the others. The folder gets the numbers of each round. Libraries that are not installed are left out.
     """
     with ending("python -m benchmarks"):
         from benchmarks.peers.run import run  # here, so that --help comes at once

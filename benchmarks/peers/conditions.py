@@ -20,7 +20,7 @@ def conditions() -> Iterator[tuple[str, str]]:
     """The rows above the table: name and value."""
     yield "date", time.strftime("%Y-%m-%d %H:%M")
     yield "machine", f"{processor_name()}, {cores()} cores; {platform.system()} {platform.release()}"
-    yield "load", f"{os.getloadavg()[0]:.1f} processes were running or waiting when it began"
+    yield "load", f"{os.getloadavg()[0]:.1f}"  # processes that were running or waiting when it began
     found = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in PACKAGES if is_installed(name))
     yield "versions", f"minidl {__version__}, kernels {kernels.active()}; Python {platform.python_version()}, {found}"
     yield "instruction sets", of_minidl()

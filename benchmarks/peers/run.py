@@ -1,4 +1,4 @@
-"""A run of `python -m benchmarks`: from what was typed to the table, the picture and the folder."""
+"""A run of `python -m benchmarks`: from what was typed to the table, the folder and the pages."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ from typing import Any
 
 from rich.console import Console
 
-from benchmarks.peers import launch, memory, report, scaling
+from benchmarks.peers import compressors, launch, memory, pages, report, scaling, start
 from benchmarks.peers.collectives import run as collectives_run
-from benchmarks.peers.comparisons import Comparison, Progress
+from benchmarks.peers.comparisons import BENCHMARKS, Comparison, Progress
 from benchmarks.peers.conditions import conditions, is_installed
 from benchmarks.peers.peer import MeasurementError
 from benchmarks.peers.simulation import run as simulation_run
-from benchmarks.peers.step import compiled
+from benchmarks.peers.step import compiled, gpu
 from benchmarks.peers.step import run as step_run
+from benchmarks.peers.step.side import COMPILED, EAGER
 from benchmarks.peers.step.workloads import WORKLOADS
 from minidl.arguments import one_of, whole_number
 from minidl.cli import engines, run_folder
@@ -27,16 +28,15 @@ from minidl.cli.quantities import parse_bytes
 from minidl.cli.shared_options import items
 from minidl.cores import cores
 
-BENCHMARKS = ("step", "compiler", "memory", "scaling", "collectives", "simulation", "launch")
 PEERS = {  # what is typed, and the sides that it means
-    "torch": ("PyTorch eager", "gloo", "torch.multiprocessing.spawn"),
+    "torch": ("PyTorch eager", "PyTorch, CUDA", "gloo", "torch.multiprocessing.spawn"),
     "torch.compile": ("torch.compile",),
     "jax": ("jax.jit",),
     "mpich": ("MPICH",),
     "simgrid": ("SimGrid",),
     "none": (),
 }
-PIPED_WIDTH = 130  # columns, of a table that no terminal bounds
+PIPED_WIDTH = 150  # columns, of a table that no terminal bounds
 
 
 @dataclass
@@ -53,6 +53,7 @@ class Asked:
     ranks: list[int]
     rounds: int
     profile: bool
+    write: bool
     simgrid_python: str
     chosen: set[str]
     skipped: list[str] = field(default_factory=list)
@@ -69,6 +70,9 @@ class Asked:
             "collectives": len(self.nodes) * len(self.sizes),
             "simulation": len(self.ranks) * len(simulation_run.ENGINES),
             "launch": len(self.launched),
+            "compressors": compressors.CASES,
+            "start": len(start.CASES),
+            "gpu": len(self.workloads),
         }
         return sum(of[name] for name in self.benchmarks)
 
@@ -81,11 +85,13 @@ class Asked:
 
 
 def run(options: dict[str, Any]) -> None:
-    """Run every benchmark, print the table, and write the folder."""
+    """Run every benchmark, print the table, write the folder and, with --write, the pages."""
     asked = checked(options)
+    where = list(conditions())
+    if asked.write:
+        pages.write([], where, [])  # pages that cannot be written are found out before the measurements
     folder = run_folder.prepare(options["out"], "bench")
     console = Console(width=None if sys.stdout.isatty() else PIPED_WIDTH)
-    where = list(conditions())
     for name, value in where:
         say(console, f"{name}: {value}")
     found: list[Comparison] = []
@@ -100,22 +106,27 @@ def run(options: dict[str, Any]) -> None:
                     failures.append(f"{name}: {error}")
     except (KeyboardInterrupt, SystemExit):
         if found:
-            report.write(folder, found, where)
+            report.write(folder, found)
         say(console, run_folder.what_is_left(folder))
         raise
     for title, operations in asked.profiles:
         show(console, report.profile_table(title, operations))
     if found:
         show(console, report.table(found))
-    for line in (*dict.fromkeys(asked.skipped), *report.summary(found)):
+    left_out = list(dict.fromkeys(asked.skipped))
+    for line in left_out:
         say(console, line)
+    for name, figures, met in report.overview(found):
+        say(console, f"{name}: {figures}" + (f"; goals met: {met}" if met else ""))
     if found:
-        report.write(folder, found, where)
+        report.write(folder, found)
         say(console, run_folder.contents(folder))
     else:
         folder.rmdir()
     if failures:
-        raise MeasurementError("; ".join(failures))
+        raise MeasurementError("; ".join([*failures, *["the pages are as they were"] * asked.write]))
+    if asked.write:
+        pages.write(found, where, left_out)
 
 
 def checked(options: dict[str, Any]) -> Asked:
@@ -134,9 +145,13 @@ def checked(options: dict[str, Any]) -> Asked:
         ranks=_numbers("--ranks", options["ranks"], "64,256", at_least=2, at_most=MOST_SIMULATED),
         rounds=whole_number("--rounds", options["rounds"], at_least=1),
         profile=options["profile"],
+        write=options["write"],
         simgrid_python=options["simgrid_python"],
         chosen={side for name in chosen for side in PEERS[name]},
     )
+    for name in ("workload", "threads", "nodes", "bytes", "ranks", "against"):
+        if asked.write and options["nbytes" if name == "bytes" else name]:
+            raise ValueError(f"--write takes the results of whole benchmarks: leave out --{name}")
     for count in asked.nodes:
         engines.check("processes", count)
     return asked
@@ -172,7 +187,7 @@ def _steps(asked: Asked, progress: Progress) -> Iterator[Comparison]:
     peers = asked.peers(step_run.PEERS)
     for threads in asked.threads:
         with ExitStack() as stack:
-            sides = step_run.StepRun(threads, peers, asked.rounds, progress, asked.skipped, stack)
+            sides = step_run.StepRun(threads, [EAGER, COMPILED, *peers], asked.rounds, progress, asked.skipped, stack)
             for workload in asked.workloads:
                 compared = list(sides.compare(workload, step_run.alike(WORKLOADS[workload], peers)))
                 yield from compared
@@ -212,6 +227,13 @@ def _simulations(asked: Asked, progress: Progress) -> Iterator[Comparison]:
         yield from simulation_run.compare(ranks, python, asked.rounds, progress)
 
 
+def _gpu(asked: Asked, progress: Progress) -> Iterator[Comparison]:
+    if missing := gpu.missing():
+        asked.skipped.append(f"gpu is left out: {missing}")
+    else:
+        yield from gpu.compare(asked.workloads, asked.peers(gpu.PEERS), asked.rounds, progress, asked.skipped)
+
+
 def _launches(asked: Asked, progress: Progress) -> Iterator[Comparison]:
     peers = asked.peers(launch.PEERS)
     for nodes in asked.launched:
@@ -226,4 +248,7 @@ MEASURED: dict[str, Callable[[Asked, Progress], Iterator[Comparison]]] = {
     "collectives": _collectives,
     "simulation": _simulations,
     "launch": _launches,
+    "compressors": lambda asked, progress: compressors.compare(asked.rounds, progress),
+    "start": lambda asked, progress: start.compare(asked.rounds, progress),
+    "gpu": _gpu,
 }

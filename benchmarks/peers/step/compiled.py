@@ -27,7 +27,8 @@ NUMBERS = 10**6
 def compare(peers: Sequence[str], rounds: int, progress: Progress, skipped: list[str]) -> Iterator[Comparison]:
     """The chain on one core."""
     with ExitStack() as stack:
-        for one in StepRun(1, peers, rounds, progress, skipped, stack).compare(CHAIN, {COMPILED: [EAGER, *peers]}):
+        sides = StepRun(1, [EAGER, COMPILED, *peers], rounds, progress, skipped, stack)
+        for one in sides.compare(CHAIN, {COMPILED: [EAGER, *peers]}):
             yield replace(one, benchmark="compiler", case=CHAIN, limit=None)
 
 

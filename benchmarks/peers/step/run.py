@@ -30,11 +30,11 @@ def alike(workload: Workload, peers: Sequence[str]) -> dict[str, Sequence[str]]:
 
 
 class StepRun:
-    """The sides for one number of threads: minidl without its compiler, minidl with it, and the peers.
+    """The sides for one number of threads.
 
     Parameters
         threads     of BLAS, OpenMP, XLA and numba, and the number of cores
-        peers       names of `PEERS`; those that cannot be measured are left out
+        names       of the sides, minidl's first; peers that cannot be measured are left out
         rounds      blocks of each side
         progress    called after each block
         skipped     gets the reasons
@@ -42,7 +42,7 @@ class StepRun:
     """
 
     def __init__(
-        self, threads: int, peers: Sequence[str], rounds: int, progress: Progress, skipped: list[str], stack: ExitStack
+        self, threads: int, names: Sequence[str], rounds: int, progress: Progress, skipped: list[str], stack: ExitStack
     ) -> None:
         self.threads, self.rounds, self.progress, self.skipped = threads, rounds, progress, skipped
         self.setting = counted(threads, "thread")
@@ -51,7 +51,7 @@ class StepRun:
             module, arguments = "benchmarks.peers.step.side", [name, str(threads)]
             return Side(name, module, arguments, ranks=1, stack=stack, threads=threads)
 
-        self.sides = {side.name: side for side in started([EAGER, COMPILED, *peers], start, self.skipped)}
+        self.sides = {side.name: side for side in started(names, start, self.skipped)}
 
     def compare(self, case: str, against: Mapping[str, Sequence[str]]) -> Iterator[Comparison]:
         """The step of each of minidl's sides in `against`, compared with those of its peers that can do it."""
@@ -74,7 +74,7 @@ class StepRun:
                 self.skipped.append(f"{case}, {self.setting}: {error}")
                 continue
             able.append(side)
-        minidl = self.sides[EAGER]
+        minidl = next(iter(self.sides.values()))
         flops = minidl.ask("flops")[0]
         steps = [max(1, round(BLOCK_SECONDS / self._block(side, 2))) for side in able]
         times: dict[str, list[float]] = {side.name: [] for side in able}
@@ -86,13 +86,13 @@ class StepRun:
             limits.append(flops * self._rest(minidl.ask("matrix")[0]) / (2 * MATRIX**3))
         for ours, peers in against.items():
             share = statistics.median(limit / seconds for limit, seconds in zip(limits, times[ours], strict=True))
-            title = case if ours == EAGER else f"compiled {case}"
+            title = f"compiled {case}" if ours == COMPILED else case
             for peer in [name for name in peers if name in times] or [""]:
                 yield Comparison("step", title, self.setting, times[ours], peer, times.get(peer, ()), share)
 
     def profile(self) -> Operations:
         """Where minidl's step goes, on the workload that was compared last."""
-        return self.sides[EAGER].ask("profile")[0]
+        return next(iter(self.sides.values())).ask("profile")[0]
 
     def _block(self, side: Side, steps: int) -> float:
         return self._rest(float(side.ask("block", steps)[0]))

@@ -5,7 +5,7 @@ two matrices of `MATRIX` x `MATRIX`; ("peak",) the bytes of a step; and ("flops"
 process runs on as many cores as it may have threads, because XLA makes a thread for each core.
 
 With one thread seconds are the processor time of the process, so that waiting for a busy core is not counted; with
-more, they are those of the clock.
+more, or with a GPU, they are those of the clock: every step waits for its loss.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import time
 from typing import Any
 
 EAGER, COMPILED = "minidl", "minidl, compiled"  # names of minidl's sides
+GPU, GPU_PEER = "minidl, CuPy", "PyTorch, CUDA"  # the sides that compute on a GPU
 MATRIX = 1024
 FIRST_STEPS = 5
 PROFILED_STEPS = 20
@@ -26,7 +27,7 @@ class StepSide:
 
     def __init__(self, name: str, threads: int) -> None:
         self.name, self.threads = name, threads
-        self.now = time.process_time if threads == 1 else time.perf_counter
+        self.now = time.process_time if threads == 1 and name not in (GPU, GPU_PEER) else time.perf_counter
         self.training: Any = None
 
     def __call__(self, request: str, *arguments: Any) -> Any:
@@ -36,10 +37,13 @@ class StepSide:
         """Start the workload, and return the losses of its first steps, in which the library compiles."""
         from benchmarks.peers.step import compiled
         from benchmarks.peers.step.workloads import WORKLOADS, Training
+        from minidl import kernels
 
         if workload == compiled.CHAIN:
             self.training = compiled.Chain(self.name)
-        elif self.name == EAGER:
+        elif self.name in (EAGER, GPU):
+            if self.name == GPU:
+                kernels.use("cupy")
             self.training = Training(WORKLOADS[workload])
         elif self.name == COMPILED:
             self.training = compiled.Training(WORKLOADS[workload])
@@ -53,8 +57,9 @@ class StepSide:
             from benchmarks.peers.step import torch_training
 
             torch.set_num_threads(self.threads)
-            is_compiled = self.name == "torch.compile"
-            self.training = torch_training.Training(workload, WORKLOADS[workload], is_compiled)
+            torch.backends.cudnn.allow_tf32 = False  # CuPy computes in float32
+            is_compiled, device = self.name == "torch.compile", "cuda" if self.name == GPU_PEER else "cpu"
+            self.training = torch_training.Training(workload, WORKLOADS[workload], is_compiled, device)
         return [self.training.step() for _ in range(FIRST_STEPS)]
 
     def block(self, steps: int) -> float:

@@ -117,7 +117,8 @@ class GPT(nn.Module):
         self.lm_head.weight = self.transformer["wte"].weight
 
     def forward(self, tokens: Tensor) -> Tensor:
-        x = self.transformer["wte"](tokens) + self.transformer["wpe"](torch.arange(tokens.shape[1]))
+        places = torch.arange(tokens.shape[1], device=tokens.device)
+        x = self.transformer["wte"](tokens) + self.transformer["wpe"](places)
         for block in self.transformer["h"]:
             x = block(x)
         return self.lm_head(self.transformer["ln_f"](x))

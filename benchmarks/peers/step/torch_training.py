@@ -30,12 +30,12 @@ MODELS: dict[str, Any] = {
 class Training:
     """PyTorch in training; with `is_compiled`, model and loss go through torch.compile (forward and backward)."""
 
-    def __init__(self, name: str, workload: Workload, is_compiled: bool) -> None:
-        self.model = MODELS[name]()
+    def __init__(self, name: str, workload: Workload, is_compiled: bool, device: str = "cpu") -> None:
+        self.model = MODELS[name]().to(device)
         with torch.no_grad():
             for parameter, ours in zip(self.model.parameters(), model_of(workload).parameters(), strict=True):
                 parameter.copy_(torch.from_numpy(ours.numpy()))
-        self.batches = [(torch.from_numpy(x), torch.from_numpy(y)) for x, y in minibatches(workload)]
+        self.batches = [tuple(torch.from_numpy(a).to(device) for a in arrays) for arrays in minibatches(workload)]
         self.outputs, self.steps = workload.outputs, 0
         parameters = self.model.parameters()
         self.optimizer: Any = (

@@ -12,6 +12,7 @@ import minidl
 from minidl import functional as F
 from minidl import nn, optim
 from minidl.random import Purpose, stream
+from minidl.tensor.conversion import as_array
 
 BATCHES = 8  # different minibatches, taken in turn
 VOCABULARY = 96
@@ -74,7 +75,8 @@ class Training:
     """minidl's side: `step()` is the next training step, of which it returns the loss."""
 
     def __init__(self, workload: Workload) -> None:
-        self.model, self.batches, self.outputs = model_of(workload), minibatches(workload), workload.outputs
+        self.model, self.outputs = model_of(workload), workload.outputs
+        self.batches = [(as_array(x), as_array(y)) for x, y in minibatches(workload)]  # on the GPU with CuPy
         parameters = self.model.parameters()
         self.optimizer: Any = (
             optim.Adam(parameters, lr=ADAM_RATE)

@@ -11,7 +11,7 @@ import pytest
 import typer
 
 from benchmarks.__main__ import app
-from benchmarks.peers import memory, scaling
+from benchmarks.peers import compressors, memory, scaling
 from benchmarks.peers.collectives import run as collectives_run
 from benchmarks.peers.comparisons import Comparison
 from benchmarks.peers.peer import MeasurementError, Side
@@ -19,10 +19,12 @@ from benchmarks.peers.run import MEASURED, Asked, checked
 from benchmarks.peers.simulation import run as simulation_run
 from benchmarks.peers.step import run as step_run
 from benchmarks.peers.step.profile import time_by_operation
-from minidl import Tensor, nn, optim
+from benchmarks.peers.step.side import GPU, StepSide
+from minidl import Tensor, kernels, nn, optim
 from minidl.cores import cores
 from tests.cli import command
 from tests.cli.command import minidl, refused, succeeds
+from tests.kernels import stand_in
 from tests.tiers import exhaustively
 
 pytestmark = pytest.mark.timeout(300)
@@ -55,7 +57,9 @@ def test_bad_input_is_refused_in_a_sentence():
 
 def asked(**changes: object) -> Asked:
     nothing = ("benchmarks", "workload", "threads", "nodes", "nbytes", "ranks", "against")
-    return checked(dict.fromkeys(nothing) | {"rounds": 1, "profile": False, "simgrid_python": "python3"} | changes)
+    return checked(
+        dict.fromkeys(nothing) | {"rounds": 1, "profile": False, "write": False, "simgrid_python": "python3"} | changes
+    )
 
 
 def test_what_is_not_installed_or_not_wanted_is_left_out_and_named(monkeypatch):
@@ -128,7 +132,7 @@ def test_training_steps_take_turns_and_a_side_that_learns_otherwise_is_left_out(
         other={"prepare": (2.0, 1.1)},
     )
     told, skipped = [], []
-    run = step_run.StepRun(1, ["alike", "other"], 2, lambda *said: told.append(said), skipped, ExitStack())
+    run = step_run.StepRun(1, list(sides), 2, lambda *said: told.append(said), skipped, ExitStack())
     assert list(run.compare("lenet", {"minidl": [], "minidl, compiled": ["alike", "other", "missing"]})) == [
         Comparison("step", "lenet", "1 thread", [0.1, 0.2], limit=pytest.approx((0.5 + 0.25) / 2)),
         Comparison("step", "compiled lenet", "1 thread", [0.05, 0.1], "alike", [0.4, 0.4], pytest.approx(0.75)),
@@ -180,7 +184,7 @@ def test_what_was_measured_is_kept_if_a_part_fails_or_is_stopped(tmp_path, monke
     for code, said in ((1, "python -m benchmarks: step: the sums are wrong\n"), (130, "")):
         done = minidl(tmp_path, "launch", "step", "--out", code)
         assert (done.returncode, done.stderr) == (code, said)
-        assert sorted(path.name for path in (tmp_path / str(code)).iterdir()) == ["bench.csv", "bench.md"]
+        assert [path.name for path in (tmp_path / str(code)).iterdir()] == ["bench.csv"]
 
 
 def test_the_memory_of_a_step_is_the_most_that_lives_at_once():
@@ -205,6 +209,28 @@ def test_the_memory_of_a_step_of_pytorch_is_the_most_that_lives_at_once():
         return kept
 
     assert 12_000_000 <= memory.peak_of_tensors(step) < 12_100_000
+
+
+def test_on_a_gpu_minidl_does_the_work_that_it_does_on_the_cpu():
+    with kernels.use("numpy"):
+        ours = StepSide("minidl", 1).prepare("mlp-small")
+    with stand_in.installed(), kernels.use("numpy"):  # which the side replaces by cupy
+        side = StepSide(GPU, 1)
+        assert side.prepare("mlp-small") == pytest.approx(ours)
+        assert side.flops() > 0
+        assert isinstance(side.training.batches[0][0], stand_in.ndarray)
+
+
+def test_compressors_draw_their_random_numbers_before_they_are_measured(monkeypatch):
+    monkeypatch.setattr(compressors, "SHAPE", (23, 31))
+    generator = np.random.default_rng(3)
+    monkeypatch.setattr("minidl.random.generator", lambda: generator)
+    side, before = compressors.CompressorSide(), generator.bit_generator.state
+    with kernels.use("numpy"):
+        for method in compressors.METHODS:
+            for setting in compressors.SETTINGS:
+                side(method, setting)
+    assert generator.bit_generator.state == before
 
 
 def test_scaling_is_measured_only_where_every_node_has_a_core():
@@ -237,11 +263,13 @@ ALL = {
     "launch": ["launch", "nodes that do nothing", "2 nodes"],
     "scaling": ["scaling", "mlp-small", "2 nodes"],
     "compiler": ["compiler", "ten operations", "1 thread"],
+    "compressors": ["compressors", "fp16", "encode"],
+    "start": ["start", "kernels of mlp", "empty cache"],
 }
 """The benchmarks, and the first row of each."""
 
 
-@pytest.mark.parametrize("names", [[*ALL][:-2], *exhaustively(["scaling"], ["compiler"])], ids=" ".join)
+@pytest.mark.parametrize("names", [[*ALL][:-4], *exhaustively(*([name] for name in [*ALL][-4:]))], ids=" ".join)
 def test_every_benchmark_measures_minidl_alone(monkeypatch, names):
     monkeypatch.setattr(simulation_run, "MESSAGES", 100)
     small = ("--workload", "mlp-small", "--threads", 1, "--nodes", 2, "--bytes", "4KB", "--ranks", 4, "--rounds", 1)
