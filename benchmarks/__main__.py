@@ -23,10 +23,10 @@ def bench(
     benchmarks: Annotated[
         list[str] | None,
         Argument(
-            help="step: whole training steps; compiler: compiled functions; memory: the bytes of a step; scaling: "
-            "training on several nodes, a core each, and on one; collectives: all-reduce on processes; simulation: "
-            "messages of a simulated all-reduce; launch: nodes that do nothing; compressors: encoding and decoding; "
-            "start: the first start; gpu: training steps on a GPU. By default all of them.",
+            help="step: whole training steps; compiler: a compiled chain of operations; memory: the bytes of a step; "
+            "scaling: training on several nodes, a core each, and on one; collectives: all-reduce on processes; "
+            "simulation: messages of a simulated all-reduce; launch: nodes that do nothing; compressors: encoding and "
+            "decoding; start: the first start; gpu: training steps on a GPU. By default all of them.",
             show_default=False,
         ),
     ] = None,

@@ -18,6 +18,7 @@ from benchmarks.peers.peer import MeasurementError
 from benchmarks.peers.simulation import run as simulation_run
 from benchmarks.peers.step import compiled, gpu
 from benchmarks.peers.step import run as step_run
+from benchmarks.peers.step.side import COMPILED, EAGER
 from benchmarks.peers.step.workloads import WORKLOADS
 from minidl.arguments import one_of, whole_number
 from minidl.cli import engines, run_folder
@@ -62,8 +63,8 @@ class Asked:
     def cases(self) -> int:
         """How many rows the table has for each peer."""
         of = {
-            "step": len(self.threads) * len(self.workloads),
-            "compiler": len(compiled.CASES),
+            "step": len(self.threads) * sum(len(step_run.alike(WORKLOADS[name], ())) for name in self.workloads),
+            "compiler": 1,
             "memory": len(self.workloads),
             "scaling": len(self.scaled) * len(self.workloads),
             "collectives": len(self.nodes) * len(self.sizes),
@@ -186,9 +187,9 @@ def _steps(asked: Asked, progress: Progress) -> Iterator[Comparison]:
     peers = asked.peers(step_run.PEERS)
     for threads in asked.threads:
         with ExitStack() as stack:
-            sides = step_run.StepRun(threads, peers, asked.rounds, progress, asked.skipped, stack)
+            sides = step_run.StepRun(threads, [EAGER, COMPILED, *peers], asked.rounds, progress, asked.skipped, stack)
             for workload in asked.workloads:
-                compared = list(sides.compare(workload))
+                compared = list(sides.compare(workload, step_run.alike(WORKLOADS[workload], peers)))
                 yield from compared
                 if asked.profile:
                     title = f"{workload}, {sides.setting}: {compared[0].limit:.0%} of the limit"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -21,10 +21,12 @@ from minidl.kernels.jit.activations import _sigmoid
 from minidl.kernels.jit.compiled import KERNEL_OPTIONS
 from minidl.kernels.jit.elementary import exp
 from minidl.kernels.jit.function_attributes import wide_vectors
+from minidl.kernels.jit.memory_order import BLOCK, in_shares
 from minidl.tensor import Tensor
 
 IN_LOOPS = {"exp": exp, "sigmoid": _sigmoid, "sqrt": np.sqrt, "wide_vectors": wide_vectors, "inf": math.inf}
 IN_LOOPS |= {"nan": math.nan, "float32": np.float32, "float64": np.float64}
+WORTH_A_THREAD = 1 << 17  # numbers of a loop over arrays of one shape
 
 
 @cache
@@ -48,11 +50,12 @@ class Program:
         self._names: dict[str, Any] = {"np": np, "empty": np.empty, "asarray": np.asarray, "copyto": np.copyto}
         self._constants = {one.results[0]: one for one in graph.instructions if one.name == "constant"}
         self._names.update({_name(value): one.arguments[0] for value, one in self._constants.items()})
-        self._loops: dict[str, str] = {}  # the code of each, and its name
+        self._loops: dict[tuple[str, int, int], str] = {}  # code, most threads and block of each; and its name
         run = self._code()
-        self._names.update({name: _loop(code) for code, name in self._loops.items()})
+        for (code, most, block), name in self._loops.items():
+            self._names[name] = _loop(code) if most < 2 else partial(in_shares, most, block, _loop(code))
         exec(run, self._names)
-        loops = [code.replace("def loop", f"def {name}", 1) for code, name in self._loops.items()]
+        loops = [code.replace("def loop", f"def {name}", 1) for (code, _, _), name in self._loops.items()]
         self.source = "\n".join([*loops, run])
         self._given = [(value.shape, value.dtype) for value in graph.arguments]
         self._checked: Any = [None] * len(self._given)  # arrays that do not share memory
@@ -128,7 +131,7 @@ class Program:
         loads: list[str] = []
         steps: list[str] = []
         names: dict[Any, str] = {}  # of each array, by where it lies
-        given, stores = list[str](), list[tuple[str, Value]]()
+        given, stores, is_whole = list[str](), list[tuple[str, Value]](), True
         for value in (*one.operands, *one.results):
             if value in self._constants and (number := self._constants[value].number) is not None:
                 code[value] = repr(number)
@@ -137,6 +140,7 @@ class Program:
             if place not in names:
                 names[place] = f"x{len(names)}"
                 given.append(_name(value))
+                is_whole &= value.shape == shape
             axes = enumerate(value.shape, len(shape) - len(value.shape))  # those of the result
             index = [f"i{k}" if n > 1 or n == shape[k] else "0" for k, n in axes]
             element = f"{names[place]}[{', '.join(index) or '()'}]"
@@ -152,7 +156,9 @@ class Program:
         lines = [f"def loop({', '.join(names.values())}):", "    wide_vectors()"]
         lines += [f"{'    ' * (k + 1)}for i{k} in range({first}.shape[{k}]):" for k in range(len(shape))]
         lines += [end + line for line in (*loads, *steps, *(f"{x} = {code[value]}" for x, value in stores))]
-        name = self._loops.setdefault("\n".join(lines) + "\n", f"loop_{len(self._loops)}")
+        most = math.prod(shape) // WORTH_A_THREAD if is_whole else 1
+        division = (most, BLOCK if len(shape) == 1 else 1) if most > 1 else (1, 1)
+        name = self._loops.setdefault(("\n".join(lines) + "\n", *division), f"loop_{len(self._loops)}")
         return f"{name}({', '.join(given)})"
 
 

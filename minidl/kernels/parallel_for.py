@@ -17,6 +17,7 @@ import os
 import queue
 import threading
 from collections.abc import Callable
+from contextvars import copy_context
 
 from minidl.threads import threads
 
@@ -29,7 +30,8 @@ def parallel_for(turns: int, most: int, body: Body) -> None:
     Parameters
         turns    number of turns; any order, and any division into shares, must give the same bits
         most     largest number of shares, each of which should be worth a thread; at least one is made
-        body     may raise: the first error is raised here when no share is running any more
+        body     runs in copies of the caller's context, so that numpy's errstate holds; it may raise: the first error
+                 is raised here when no share is running any more
 
     >>> squares = [0] * 5
     >>> def square(begin: int, end: int) -> None:
@@ -61,7 +63,7 @@ class _Share:
     _error: BaseException | None = None
 
     def __init__(self, body: Body, begin: int, end: int) -> None:
-        self._body, self._begin, self._end = body, begin, end
+        self._body, self._begin, self._end, self._context = body, begin, end, copy_context()
         self._is_free, self._is_running = threading.Lock(), threading.Lock()
         self._is_running.acquire()
 
@@ -70,7 +72,7 @@ class _Share:
         if not self._is_free.acquire(blocking=False):
             return
         try:
-            self._body(self._begin, self._end)
+            self._context.run(self._body, self._begin, self._end)
         except BaseException as error:  # of any class: the calling thread raises it
             self._error = error
         finally:

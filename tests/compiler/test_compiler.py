@@ -15,7 +15,8 @@ import minidl
 from benchmarks.peers.memory import peak_of_arrays
 from minidl import Tensor, compiler, kernels, manual_seed, nn, no_grad, optim
 from minidl import functional as F
-from minidl.compiler import CompilationError
+from minidl.compiler import CompilationError, generate
+from minidl.kernels import parallel_for
 from tests.compiler.random_programs import random_program
 from tests.tiers import all_but_first_exhaustive
 from tests.together import assert_refused, naming
@@ -81,8 +82,13 @@ def test_every_pass_keeps_every_bit_of_random_programs(first: int) -> None:
 
 
 @pytest.mark.parametrize("first", all_but_first_exhaustive(range(0, 120, 4)))
-def test_generated_code_keeps_every_bit_of_random_programs_in_every_call(first: int) -> None:
+def test_generated_code_keeps_every_bit_of_random_programs_in_every_call_and_in_threads(
+    first: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+    monkeypatch.setattr(parallel_for, "threads", lambda: asked.append(3) or 3)
     for seed in range(first, first + 4):
+        monkeypatch.setattr(generate, "WORTH_A_THREAD", 1 if seed % 2 else 1 << 17)
         with naming(seed), np.errstate(all="ignore"):
             graph, want = traced(seed)
             if graph:
@@ -90,6 +96,7 @@ def test_generated_code_keeps_every_bit_of_random_programs_in_every_call(first: 
                 generated = compiler.Program(graph, compiler.plan_buffers(graph))
                 for _ in range(2):
                     assert_does_the_same(generated, graph, seed, want)
+    assert asked
 
 
 # ---- each pass, on a graph counted by hand ----

@@ -12,6 +12,7 @@ import threading
 import time
 import weakref
 
+import numpy as np
 import pytest
 
 from minidl.kernels import parallel_for as module
@@ -54,6 +55,19 @@ def test_shares_run_at_the_same_time_and_an_error_of_one_is_raised_when_none_run
         with pytest.raises(error, match="here"):
             parallel_for(2, 2, body)
         assert finished == [1 - failing]
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_every_share_has_the_errstate_of_the_caller() -> None:
+    both_began, found = threading.Barrier(2, timeout=60), []
+
+    def body(begin: int, end: int) -> None:
+        both_began.wait()
+        found.append(np.geterr()["over"])
+
+    with np.errstate(over="raise"):
+        parallel_for(2, 2, body)
+    assert found == ["raise", "raise"]
 
 
 @pytest.mark.usefixtures("two_threads")

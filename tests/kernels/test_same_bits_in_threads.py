@@ -67,17 +67,45 @@ def pooled(name: str, dtype: str) -> list[Any]:
     return results
 
 
+def attention(name: str, dtype: str) -> list[Any]:
+    generator = np.random.default_rng(0)
+    q, k, v = generator.standard_normal((3, 5, 17, 3, 7)).astype(dtype).swapaxes(2, 3)
+    scores = jit.matmul(q, k.swapaxes(-1, -2))
+    probabilities = jit.attention_softmax(scores.copy(), 0.3, True)
+    gradient = jit.attention_softmax_backward(scores, probabilities, 0.3)
+    return [scores, probabilities, gradient, jit.matmul(probabilities, v, q)]
+
+
+def layer_normalization(name: str, dtype: str) -> list[Any]:
+    generator = np.random.default_rng(0)
+    x, g = generator.standard_normal((2, 700, 67)).astype(dtype)
+    weight, bias = generator.standard_normal((2, 67)).astype(dtype)
+    out, mean, inverse_std = jit.layer_norm(x, weight, bias, 1e-5)
+    return [out, *jit.layer_norm_backward(g, x, mean, inverse_std, weight)]
+
+
+def updates(name: str, dtype: str) -> list[Any]:
+    p, g, mean, squares, velocity = np.random.default_rng(0).standard_normal((5, 61, 83)).astype(dtype)
+    jit.adam(p, g, mean, squares * squares, 3, 0.1, 0.9, 0.999, 1e-8, 0.01, False)
+    jit.sgd(p, g, velocity, 0.1, 0.9, 0.0, 0.01, True)
+    return [p, mean, velocity]
+
+
 CASES: dict[str, Callable[[str, str], list[Any]]] = {
     **dict.fromkeys(CONVOLUTIONS, convolution),
     "batch norm": batch_normalization,
     "elementwise": elementwise,
+    "attention": attention,
+    "layer norm": layer_normalization,
+    "updates": updates,
     "pooling": pooled,
 }
 
 
 @pytest.mark.parametrize("dtype", ["float32", *exhaustively("float64")])
 def test_a_kernel_gives_the_same_bits_in_any_number_of_threads(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("batch_norm", "convolution_by_sliding", "memory_order", "pooling"):
+    of_layers = "batch_norm", "convolution_by_sliding", "layer_norm", "pooling", "products", "softmax"
+    for module in (*of_layers, "memory_order", "updates"):
         monkeypatch.setattr(sys.modules[f"minidl.kernels.jit.{module}"], "WORTH_A_THREAD", 1)
     for name, compute in CASES.items():
         asked, results = set(), {}

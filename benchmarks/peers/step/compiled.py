@@ -1,6 +1,6 @@
-"""`python -m benchmarks compiler`: `minidl.compiler` against minidl without it, and against other compilers.
+"""What `minidl.compiler` compiles: whole training steps, for `python -m benchmarks step`, and a chain of operations.
 
-The cases are a chain of ten elementwise operations on a million numbers, and the whole training step of the small MLP.
+`python -m benchmarks compiler` measures the chain, ten elementwise operations on a million numbers.
 """
 
 from __future__ import annotations
@@ -15,23 +15,21 @@ import numpy as np
 from benchmarks.peers.comparisons import Comparison, Progress
 from benchmarks.peers.step import workloads
 from benchmarks.peers.step.run import StepRun
+from benchmarks.peers.step.side import COMPILED, EAGER
 from minidl import Tensor, compiler, kernels
 from minidl import functional as F
 from minidl.random import Purpose, stream
 
-NAME = "minidl, compiled"
 CHAIN = "ten operations"
-CASES = (CHAIN, "mlp-small")
 NUMBERS = 10**6
 
 
 def compare(peers: Sequence[str], rounds: int, progress: Progress, skipped: list[str]) -> Iterator[Comparison]:
-    """Both cases on one core."""
+    """The chain on one core."""
     with ExitStack() as stack:
-        sides = StepRun(1, ["minidl", *peers], rounds, progress, skipped, stack, ours=NAME)
-        for case in CASES:
-            for one in sides.compare(case):
-                yield replace(one, benchmark="compiler", limit=None)
+        sides = StepRun(1, [EAGER, COMPILED, *peers], rounds, progress, skipped, stack)
+        for one in sides.compare(CHAIN, {COMPILED: [EAGER, *peers]}):
+            yield replace(one, benchmark="compiler", case=CHAIN, limit=None)
 
 
 def chain(x: Any, f: Any) -> Any:
@@ -53,9 +51,9 @@ class Chain:
 
 
 def _chain_in(name: str, x: np.ndarray) -> tuple[Callable[[Any], Any], Any]:
-    if name == NAME:
+    if name == COMPILED:
         return compiler.compile(lambda x: chain(x, F)), x
-    if name == "minidl":
+    if name == EAGER:
         return lambda x: chain(x, F), Tensor(x)
     if name == "jax.jit":
         import jax
@@ -76,6 +74,7 @@ class Training(workloads.Training):
         super().__init__(workload)
         self.parameters = list(self.model.parameters())
         self.velocities = [Tensor(np.zeros_like(parameter.data)) for parameter in self.parameters]
+        self.state = *self.parameters, *self.velocities, *self.model.buffers()
         self.compiled = compiler.compile(self._step)
 
     def _step(self, x: Tensor, labels: Tensor, *state: Tensor) -> Tensor:
@@ -89,4 +88,4 @@ class Training(workloads.Training):
     def step(self) -> float:
         batch = self.batches[self.steps % workloads.BATCHES]
         self.steps += 1
-        return float(self.compiled(*batch, *self.parameters, *self.velocities))
+        return float(self.compiled(*batch, *self.state))

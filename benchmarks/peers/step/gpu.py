@@ -19,9 +19,9 @@ def compare(
 ) -> Iterator[Comparison]:
     """The `Comparison` of minidl's step with PyTorch's, for each workload."""
     with ExitStack() as stack:
-        sides = StepRun(1, peers, rounds, progress, skipped, stack, ours=GPU)
+        sides = StepRun(1, [GPU, *peers], rounds, progress, skipped, stack)
         for workload in workloads:
-            for one in sides.compare(workload):
+            for one in sides.compare(workload, {GPU: peers}):
                 yield replace(one, benchmark="gpu", setting="1 GPU", limit=None)
 
 

@@ -15,6 +15,7 @@ import sys
 import time
 from typing import Any
 
+EAGER, COMPILED = "minidl", "minidl, compiled"  # names of minidl's sides
 GPU, GPU_PEER = "minidl, CuPy", "PyTorch, CUDA"  # the sides that compute on a GPU
 MATRIX = 1024
 FIRST_STEPS = 5
@@ -40,11 +41,11 @@ class StepSide:
 
         if workload == compiled.CHAIN:
             self.training = compiled.Chain(self.name)
-        elif self.name in ("minidl", GPU):
+        elif self.name in (EAGER, GPU):
             if self.name == GPU:
                 kernels.use("cupy")
             self.training = Training(WORKLOADS[workload])
-        elif self.name == compiled.NAME:
+        elif self.name == COMPILED:
             self.training = compiled.Training(WORKLOADS[workload])
         elif self.name == "jax.jit":
             from benchmarks.peers.step import jax_training

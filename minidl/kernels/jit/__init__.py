@@ -3,7 +3,7 @@
 Read `activations.py` first: loops over the numbers of an array.
 
 kernels, as in `reference/`    activations.py (and LSTM) arithmetic.py reductions.py softmax.py pooling.py
-                               convolution.py batch_norm.py layer_norm.py group_norm.py products.py (linear)
+                               convolution.py batch_norm.py layer_norm.py group_norm.py products.py
                                updates.py (optimizers)
 their loops                    elementary.py (exp, log) summation.py maxima.py softmax_columns.py xhat.py
                                convolution_by_product.py convolution_by_sliding.py

@@ -48,7 +48,7 @@ def elementwise(fastmath: bool | set[str] = False) -> Callable[[Loop], Callable[
 
 def mapped(loop: Loop, x: Array) -> Array:
     """Call loop(line of x, line of the result), where a line is the array's numbers in memory order."""
-    run = loop if x.size < 2 * WORTH_A_THREAD else partial(_share, loop)
+    run = loop if x.size < 2 * WORTH_A_THREAD else partial(in_shares, x.size // WORTH_A_THREAD, BLOCK, loop)
     if x.flags.c_contiguous:
         out = np.empty(x.shape, x.dtype)  # half the time of empty_like
         run(x.ravel(), out.ravel())
@@ -60,7 +60,7 @@ def mapped(loop: Loop, x: Array) -> Array:
 
 def mapped_pairs(loop: Loop, g: Array, x: Array) -> Array:
     """Call loop(line of g, line of x, line of the result); the result has the layout of x."""
-    run = loop if x.size < 2 * WORTH_A_THREAD else partial(_share, loop)
+    run = loop if x.size < 2 * WORTH_A_THREAD else partial(in_shares, x.size // WORTH_A_THREAD, BLOCK, loop)
     if x.flags.c_contiguous and g.flags.c_contiguous:
         out = np.empty(x.shape, x.dtype)
         run(g.ravel(), x.ravel(), out.ravel())
@@ -83,16 +83,19 @@ def arranged(x: Array, out: Array) -> Array:
     return line.ravel("K")
 
 
-def _share(loop: Loop, *lines: Array) -> None:
-    """Call the loop with shares of the lines, in several threads."""
-    size = lines[0].size
-    blocks = size // BLOCK
+def in_shares(most: int, block: int, loop: Loop, *arguments: Any) -> None:
+    """Call the loop in up to `most` threads, with shares of all arrays in `arguments`, which are equally long.
+
+    A share is whole blocks of `block` entries of the first axis; the last one has what is left over, too.
+    """
+    length = len(arguments[0])
+    blocks = length // block
 
     def of_blocks(begin: int, end: int) -> None:
-        stop = size if end == blocks else end * BLOCK
-        loop(*(line[begin * BLOCK : stop] for line in lines))
+        share = slice(begin * block, length if end == blocks else end * block)
+        loop(*(one[share] if isinstance(one, np.ndarray) else one for one in arguments))
 
-    parallel_for(blocks, size // WORTH_A_THREAD, of_blocks)
+    parallel_for(blocks, most, of_blocks)
 
 
 def along_axis(axis: int, x: Array, *others: Array) -> tuple[Array, list[Array]]:

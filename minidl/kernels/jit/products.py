@@ -1,14 +1,37 @@
-"""The linear layer: BLAS computes the product, as in the reference; a compiled loop adds the bias."""
+"""Matrix products: BLAS computes them, as in the reference. A compiled loop adds the bias of the linear layer."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from minidl.kernels import Array, reference
 from minidl.kernels.jit.compiled import compiled
-from minidl.kernels.jit.eligible import eligible
+from minidl.kernels.jit.eligible import eligible, fits
+from minidl.kernels.parallel_for import parallel_for
 
-__all__ = ["linear"]
+__all__ = ["linear", "matmul"]
+
+ALONE = 1 << 18  # multiply-adds of a product, up to which OpenBLAS runs it in one thread
+WORTH_A_THREAD = 1 << 22  # multiply-adds; 32 products of 64 x 32 and 32 x 64 take 140 us
+
+
+def matmul(a: Array, b: Array, like: Array | None = None) -> Array:
+    """a @ b, as the reference; several threads share out many small matrices, of which BLAS divides none."""
+    if a.ndim < 3 or a.shape[:-2] != b.shape[:-2] or not (fits(a) and fits(b)) or a.dtype != b.dtype:
+        return reference.matmul(a, b, like)
+    each, most = a.shape[-2] * a.shape[-1] * b.shape[-1], a.size * b.shape[-1] // WORTH_A_THREAD
+    if most < 2 or each > ALONE:
+        return reference.matmul(a, b, like)
+    shape = (*a.shape[:-1], b.shape[-1])
+    out = np.empty(shape, a.dtype) if like is None else np.empty_like(like, shape=shape)
+
+    def of_matrices(begin: int, end: int) -> None:
+        np.matmul(a[begin:end], b[begin:end], out=out[begin:end])
+
+    parallel_for(len(a), most, of_matrices)
+    return out
 
 
 def linear(x: Array, weight: Array, bias: Array | None) -> Array:

@@ -14,7 +14,7 @@ from minidl.kernels.jit.compiled import CONTRACT, REASSOCIATE, compiled, inner
 from minidl.kernels.jit.elementary import exp, log
 from minidl.kernels.jit.eligible import eligible, fits
 from minidl.kernels.jit.function_attributes import never_inlined, wide_vectors, without_nan
-from minidl.kernels.jit.memory_order import along_axis
+from minidl.kernels.jit.memory_order import along_axis, in_shares
 from minidl.kernels.jit.softmax_columns import (
     log_softmax_backward_columns,
     log_softmax_columns,
@@ -34,6 +34,8 @@ __all__ = [
     "softmax",
     "softmax_backward",
 ]
+
+WORTH_A_THREAD = 1 << 16  # attention's scores; their causal softmax takes 80 us, backward 15
 
 
 def softmax(x: Array, axis: int) -> Array:
@@ -93,7 +95,8 @@ def attention_softmax(scores: Array, scale: float, is_causal: bool) -> Array:
     if not eligible(scores):
         return reference.attention_softmax(scores, scale, is_causal)
     t, s = scores.shape[-2:]
-    _softmax(scores.reshape(-1, s), scores.dtype.type(scale), is_causal, t)
+    rows = scores.reshape(-1, s)
+    in_shares(scores.size // WORTH_A_THREAD, t, _softmax, rows, scores.dtype.type(scale), is_causal, t)
     return scores
 
 
@@ -103,7 +106,8 @@ def attention_softmax_backward(g: Array, probabilities: Array, scale: float) -> 
         return reference.attention_softmax_backward(g, probabilities, scale)
     gradient = np.empty_like(g)
     s = g.shape[-1]
-    _softmax_backward(g.reshape(-1, s), probabilities.reshape(-1, s), gradient.reshape(-1, s), g.dtype.type(scale))
+    rows = g.reshape(-1, s), probabilities.reshape(-1, s), gradient.reshape(-1, s)
+    in_shares(g.size // (4 * WORTH_A_THREAD), 1, _softmax_backward, *rows, g.dtype.type(scale))
     return gradient
 
 

@@ -115,7 +115,9 @@ class FakeSide:
 def with_sides(monkeypatch, module, **answers):
     """Let the benchmark start these sides, by name, in place of processes."""
     sides = {name: FakeSide(name, found) for name, found in answers.items()}
-    monkeypatch.setattr(module, "started", lambda names, start, skipped: [sides[name] for name in names])
+    monkeypatch.setattr(
+        module, "started", lambda names, start, skipped: [sides[name] for name in names if name in sides]
+    )
     return sides
 
 
@@ -125,19 +127,22 @@ def test_training_steps_take_turns_and_a_side_that_learns_otherwise_is_left_out(
         monkeypatch,
         step_run,
         minidl=ours,
+        **{"minidl, compiled": {"prepare": (2.0, 1.0), "block": [[0.5], [0.05], [0.1]]}},
         alike={"prepare": (2.0, 1.0005), "block": [[0.5], [0.4], [0.4]]},
         other={"prepare": (2.0, 1.1)},
     )
     told, skipped = [], []
-    run = step_run.StepRun(1, ["alike", "other"], 2, lambda *said: told.append(said), skipped, ExitStack())
-    assert list(run.compare("lenet")) == [
-        Comparison("step", "lenet", "1 thread", [0.1, 0.2], "alike", [0.4, 0.4], pytest.approx((0.5 + 0.25) / 2))
+    run = step_run.StepRun(1, list(sides), 2, lambda *said: told.append(said), skipped, ExitStack())
+    assert list(run.compare("lenet", {"minidl": [], "minidl, compiled": ["alike", "other", "missing"]})) == [
+        Comparison("step", "lenet", "1 thread", [0.1, 0.2], limit=pytest.approx((0.5 + 0.25) / 2)),
+        Comparison("step", "compiled lenet", "1 thread", [0.05, 0.1], "alike", [0.4, 0.4], pytest.approx(0.75)),
     ]
     assert skipped == ["lenet, 1 thread: other: its first losses differ from minidl's by 0.1: other work"]
     blocks = [count for name, *count in sides["minidl"].asked if name == "block"]
     assert blocks == [[2], [5], [5]]  # half a second each
-    turns = [f"{name}, round {turn} of 2" for turn in (1, 2) for name in ("minidl", "alike")]
-    said = [f"{name} prepares" for name in ("minidl", "alike", "other")] + turns
+    able = ("minidl", "minidl, compiled", "alike")
+    turns = [f"{name}, round {turn} of 2" for turn in (1, 2) for name in able]
+    said = [f"{name} prepares" for name in (*able, "other")] + turns
     assert told == [("lenet", f"1 thread: {each}") for each in said]
 
 
@@ -274,7 +279,7 @@ def test_every_benchmark_measures_minidl_alone(monkeypatch, names):
     rows = [line.split(",")[:3] for line in Path("out", "bench.csv").read_text().splitlines()][1:]
     seconds = {
         "simulation": ["simulation", "a message at once", "4 ranks"],
-        "compiler": ["compiler", "mlp-small", "1 thread"],
+        "step": ["step", "compiled mlp-small", "1 thread"],
     }
     second = [row for name, row in seconds.items() if name in names]
     assert [row for row in rows if row not in second] == [ALL[name] for name in names]
