@@ -8,6 +8,8 @@ dependency_graph.py    the tasks of a step: what each costs, and what it has to 
 numpy_protocols.py     tensors as arguments of numpy's functions
 """
 
+from importlib import import_module
+
 from minidl.from_pytorch import callable_module
 from minidl.tensor.conversion import as_array
 from minidl.tensor.dependency_graph import dependency_graph, depth
@@ -21,3 +23,4 @@ callable_module(
     "minidl.tensor is a module: type Tensor(data), which makes numbers and lists float32; Tensor(np.array([1, 2])) "
     "holds integers",
 )
+import_module("minidl.functional")  # binds its operations to Tensor: no Tensor is without them, wherever it came from

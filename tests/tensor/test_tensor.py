@@ -6,6 +6,8 @@ import contextvars
 import copy
 import operator
 import pickle
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -18,6 +20,15 @@ from tests.together import naming
 
 def leaf(*values: float) -> Tensor:
     return Tensor(np.array(values), requires_grad=True)
+
+
+@pytest.mark.parametrize(
+    "made", ["minidl.Tensor([3, -7])", "minidl.tensor.Tensor([3, -7])", "minidl.nn.Linear(2, 3).weight"]
+)
+def test_a_tensor_has_its_operations_wherever_it_comes_from(made: str) -> None:
+    program = f"import minidl; assert ({made}.relu() * 2).sum().item() >= 0"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
 
 
 # ---- types ----
