@@ -7,7 +7,9 @@ from typing import NamedTuple
 
 from benchmarks.peers.comparisons import Comparison
 from benchmarks.peers.step import gpu
-from benchmarks.peers.step.run import PEERS
+from benchmarks.peers.step.run import PEERS, alike
+from benchmarks.peers.step.side import COMPILED
+from benchmarks.peers.step.workloads import WORKLOADS
 from minidl.plots.style import seconds_text
 
 
@@ -36,7 +38,11 @@ class Goal(NamedTuple):
 
 MPICH = frozenset(["MPICH"])
 GOALS = (
-    Goal("step", 1.0, against=frozenset(PEERS)),
+    *(
+        Goal("step", 1.0, f"compiled {case}" if side == COMPILED else case, against=frozenset(peers))
+        for case, workload in WORKLOADS.items()
+        for side, peers in alike(workload, [*PEERS]).items()
+    ),
     # 1.7 times the samples a second, where a step takes more than 1 ms
     *(Goal("scaling", 1 / 1.7, case, "2 nodes") for case in ("mlp-large", "lenet", "resnet-8", "gpt")),
     Goal("collectives", 3.0, "4 KB", "2 nodes", against=MPICH),

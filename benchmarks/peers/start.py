@@ -28,14 +28,16 @@ CASES = {
 def compare(rounds: int, progress: Progress) -> Iterator[Comparison]:
     """minidl's seconds in every case."""
     for case, arguments in CASES.items():
-        if COMPILE in arguments:
-            progress(case, "compiles")
-            with tempfile.TemporaryDirectory() as folder:
+        with tempfile.TemporaryDirectory() as folder:
+            if COMPILE in arguments:
+                progress(case, "compiles")
                 yield Comparison("start", case, "empty cache", [seconds(*arguments, NUMBA_CACHE_DIR=folder)[0]])
-        else:
-            seconds(*arguments)  # bytecode is compiled, files are in memory
-            progress(case, f"{rounds} rounds")
-            yield Comparison("start", case, "processor time", [seconds(*arguments)[1] for _ in range(rounds)])
+            else:
+                bytecode = {"PYTHONPYCACHEPREFIX": folder, "PYTHONDONTWRITEBYTECODE": ""}
+                seconds(*arguments, **bytecode)  # compiles it; files are in memory
+                progress(case, f"{rounds} rounds")
+                times = [seconds(*arguments, **bytecode)[1] for _ in range(rounds)]
+                yield Comparison("start", case, "processor time", times)
 
 
 def seconds(*arguments: str, **environment: str) -> tuple[float, float]:

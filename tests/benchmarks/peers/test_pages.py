@@ -92,6 +92,15 @@ def test_a_goal_is_met_up_to_its_bound_and_missed_above_it(monkeypatch, is_secon
         assert goals.verdict(one, {OTHER.peer}) == f"≤ {bound}"
 
 
+def test_a_step_is_judged_once_all_that_it_is_compared_with_are_measured():
+    one = Comparison("step", "lenet", "1 thread", [0.3], "PyTorch eager", [0.7])
+    compiled = replace(one, case="compiled lenet", peer="jax.jit")
+    assert (
+        goals.verdict(one, {"PyTorch eager"}) == goals.verdict(compiled, {"torch.compile", "jax.jit"}) == "≤ 1.00: met"
+    )
+    assert goals.verdict(compiled, {"jax.jit"}) == goals.verdict(replace(one, case="gpt"), {"jax.jit"}) == "≤ 1.00"
+
+
 def test_nothing_is_written_where_a_benchmark_failed(tmp_path, monkeypatch):
     def fails(*_):
         raise MeasurementError("the sums are wrong")
