@@ -20,7 +20,7 @@ def run(arguments: list[str], root: Path = ROOT) -> int:
         "nowhere, is an error.",
     )
     parser.parse_args(arguments)
+    print("Making the book: a minute or two ...", flush=True)
     exit_code = site.build(root, root / FOLDER)
-    if exit_code == 0:
-        print(f"The book is there: open {root / FOLDER / 'index.html'}")
+    print("No new book: see above." if exit_code else f"The book is there: open {root / FOLDER / 'index.html'}")
     return exit_code
