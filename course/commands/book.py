@@ -16,8 +16,7 @@ def run(arguments: list[str], root: Path = ROOT) -> int:
     parser = argparse.ArgumentParser(
         prog="python3 -m course book",
         description="Make the book: lectures with their outputs, exercises, the core, guides, and every public class "
-        f"and function, as HTML in {FOLDER}/. It takes a minute or two. A warning of Sphinx, such as a link that leads "
-        "nowhere, is an error.",
+        f"and function, as HTML in {FOLDER}/. A warning of Sphinx, such as a broken link, is an error.",
     )
     parser.parse_args(arguments)
     print("Making the book: a minute or two ...", flush=True)
