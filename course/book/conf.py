@@ -23,6 +23,7 @@ myst_dmath_allow_space = False  # "$5 and $10" are prices
 myst_heading_anchors = 6
 myst_update_mathjax = False
 nitpicky = True  # a link to a name that is on no page is a warning
+smartquotes = False  # else the option --plan becomes a dash and a word
 html_theme = "furo"  # loads no font and no script from elsewhere, and little in all
 html_title = "minidl"
 html_static_path = ["static"]
