@@ -1,7 +1,7 @@
 """The tables of README.md and benchmarks/README.md that `python -m benchmarks --write` replaces.
 
 A table stands between two comments of its page. The first cell of a row names its benchmark, or several with commas
-between. Rows of benchmarks that were measured again are replaced; all others stay, with the date of their run.
+between. A run replaces the rows of the benchmarks that it measured; all other rows keep the date of their own run.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ def public_names(package: ModuleType) -> list[str]:
 
 
 def home(name: str, value: object) -> ModuleType:
-    """The first package that has a public value by this name; its page describes it, those of others lead there."""
+    """The first package with this public value: its page describes the value, and others link to it."""
     return next(
         package for package in public_packages() if name in public_names(package) and getattr(package, name) is value
     )

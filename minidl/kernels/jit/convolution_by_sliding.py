@@ -4,8 +4,8 @@ layout.py    positions in memory, chosen so that every tap of the filter is one 
 sliding.py   the inner loops
 this file    image -> rows -> sums -> image, for the output and for both gradients
 
-Threads divide the images. The gradient of the weights is a sum over images: each section of them has a sum of its own,
-and these are added at the end. So the order of additions, and with it the bits, are the same for any number of threads.
+Threads divide the images. The gradient of the weights is a sum over images, computed as at most 8 partial sums that are
+added at the end. So the order of additions, and with it the bits, are the same for any number of threads.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Pair = tuple[int, int]
 Shape = tuple[int, ...]
 
 WORTH_A_THREAD = 2_000_000  # multiply-adds; they take 70 us with 16 channels, 140 us with one
-SECTIONS = 8  # of the images, at most: the gradient of the weights is summed in each of them
+SECTIONS = 8  # most partial sums of the gradient of the weights, each over a section of the images
 
 
 def conv2d(

@@ -87,7 +87,7 @@ def _store_3(out: Any, p: int, x: Any, y: Any, z: Any) -> None:
 def correlate(rows: Any, start: int, shifts: Any, g: Any, gradient: Any) -> None:
     """gradient[f, t] += sum over p of g[f, p] rows[start + shifts[t] + p]: the gradient of `slide` for its weights.
 
-    f counts to 2 or 4; the number of t is a multiple of 3; of p, a multiple of three vectors.
+    There are 2 or 4 filters f; a multiple of 3 taps t; positions p for a multiple of three vectors.
     """
     if g.shape[0] == 4:
         _add_products_4(rows, start, shifts, g.reshape(-1), gradient)

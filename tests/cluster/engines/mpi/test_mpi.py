@@ -126,6 +126,12 @@ def test_auto_is_mpis_own_all_reduce_where_mpi_knows_the_type(seen: Seen) -> Non
         assert by_messages > 2 * 20
 
 
+def test_the_time_of_mpis_own_all_reduce_is_communication(seen: Seen) -> None:
+    for rank in range(4):
+        events = [event for event in seen.run.trace.events if event.rank == rank and event.operation == "all_reduce"]
+        assert sum(event.kind == "receive" and event.peer < 0 for event in events) >= 6  # the calls of `counted`
+
+
 def test_mpis_own_all_reduce_is_paired_by_calls_whatever_goes_on_beside_on_some_ranks(seen: Seen) -> None:
     assert [result["in any order"] for result in seen.run.results] == [True] * 4
 

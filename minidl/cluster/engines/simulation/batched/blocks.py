@@ -54,7 +54,7 @@ def kept_for_few(make: Callable[..., _Made]) -> Callable[..., _Made]:
 
 
 def blocks(p: int, rounds: Iterable[Round], sizes: Integers) -> Iterable[Block]:
-    """The rounds in blocks; those of many ranks are made one by one, because all would fill the memory.
+    """The rounds in blocks. With many ranks a block is made when it is needed: all at once would fill the memory.
 
     sizes: bytes of the chunks, sizes[chunk], or sizes[src, chunk] if ranks have different ones
     """

@@ -100,7 +100,7 @@ class Clocks:
 
     @cached_property
     def _records(self) -> list[tuple[Any, ...]]:
-        """By rank: its events, those of them that are kept, its seconds, traffic, and when the last event ended."""
+        """For each rank: numbers of events and of kept events, seconds, traffic, and when its last event ended."""
         columns = self._events, self._kept, self._seconds.T, self._counts.T, self._last
         return list(zip(*(column.tolist() for column in columns), strict=True))
 
