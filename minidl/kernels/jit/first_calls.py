@@ -1,6 +1,7 @@
 """First calls of compiled kernels, so that later calls, and processes forked from this one, need not compile.
 
 warm_up()      what one model of `nn.models`, or all of them, and their optimizers call
+load()         the same, as far as it is in the cache
 call_all()     every kernel
 
 Where numba's cache lacks them, the steps below are first run in several processes at a time (`side_by_side.py`).
@@ -14,6 +15,8 @@ import queue
 import sys
 import threading
 from collections.abc import Callable, Collection, Iterable
+from contextlib import suppress
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -21,7 +24,7 @@ import numpy as np
 from minidl.cores import cores
 from minidl.kernels import Array, cache, jit
 from minidl.kernels.jit import conversions, few_bits, few_entries
-from minidl.kernels.jit.compiled import KERNELS
+from minidl.kernels.jit.compiled import KERNELS, NotCompiled, only_loaded, say_nothing
 from minidl.kernels.jit.convolution import MANY_FILTERS, add_products
 from minidl.kernels.jit.side_by_side import Progress, compile_side_by_side
 from minidl.kernels.reference.windows import sliding_windows
@@ -39,9 +42,16 @@ def warm_up(progress: Progress = lambda done, steps: None, model: str = cache.AL
     Measured on two cores of an AMD EPYC with AVX2, the first time: 5 s for the MLP, 9 for the GPT, 11 for LeNet, 13 for
     the ResNet, 21 for all (39 in one process); from the cache 1.3 s for all. With AVX-512 it was a third of that.
     """
-    chosen = OF_MODEL.get(model, STEPS)
-    _run([[name for name in family if name in chosen] for family in FAMILIES_OF_MODELS], "float32", progress)
+    _run(_families_of(model), "float32", progress)
     cache.note(model if model in OF_MODEL else cache.ALL)
+
+
+def load(model: str) -> None:
+    """Load what the cache on disk has of the kernels of `warm_up`; compile nothing."""
+    with only_loaded():
+        for step in chain(*_families_of(model)):
+            with suppress(NotCompiled):
+                STEPS[step]("float32")
 
 
 def call_all(dtype: str = "float32", progress: Progress = lambda done, steps: None) -> None:
@@ -52,8 +62,14 @@ def call_all(dtype: str = "float32", progress: Progress = lambda done, steps: No
     _run(FAMILIES, dtype, progress)
 
 
+def _families_of(model: str) -> list[list[str]]:
+    chosen = OF_MODEL.get(model, STEPS)
+    return [[name for name in family if name in chosen] for family in FAMILIES_OF_MODELS]
+
+
 def _run(families: Iterable[Collection[str]], dtype: str, progress: Progress) -> None:
     """Run the steps, the last first; if one is not in the cache, first compile those left in several processes."""
+    say_nothing()
     left = [list(family) for family in families if family]
     is_compiling = cores() == 1
     while left:
@@ -62,7 +78,7 @@ def _run(families: Iterable[Collection[str]], dtype: str, progress: Progress) ->
         left = [family for family in left if family]
         if left and not is_compiling and _compiled_here() > before:
             is_compiling = True
-            compile_side_by_side(left, dtype, cores(), progress)
+            compile_side_by_side(left, dtype, cores(), lambda step: STEPS[step](dtype), progress)
 
 
 def _compiled_here() -> int:

@@ -1,7 +1,8 @@
-"""Prepares the fork server before it forks the first rank: imports modules and calls each compiled kernel once.
+"""Prepares the fork server before it forks the first rank: imports modules and calls each kernel in numba's cache once.
 
 A compiled kernel costs a fresh process some tenths of a second even when it comes from numba's cache; ranks forked from
-a process that has called it start in hundredths.
+a process that has called it start in hundredths. Nothing is compiled here: a program may need no kernel. A rank
+compiles what it calls, and others that call the same kernel wait for it (`minidl.kernels.jit.compiled`).
 """
 
 import atexit
@@ -32,7 +33,7 @@ FAREWELL_SECONDS = 2.0  # a killed launcher ends within this time after its desc
 def ending_with_the_launcher() -> Iterator[None]:
     """Inside, end this process when the launcher ends; afterwards the fork server does that by itself.
 
-    Compiling takes seconds, and Ctrl-C must leave nothing behind during that time either.
+    Loading kernels takes a second, and Ctrl-C must leave nothing behind during that time either.
     """
     is_over = threading.Event()
 
@@ -69,9 +70,9 @@ if kernels.active() == "numba":
     try:
         with ending_with_the_launcher():
             from minidl.kernels import cache
-            from minidl.kernels.jit.first_calls import warm_up
+            from minidl.kernels.jit.first_calls import load
 
-            warm_up(model=os.environ.get(cache.MODEL_VARIABLE, cache.ALL))
+            load(os.environ.get(cache.MODEL_VARIABLE, cache.ALL))
     except Exception as error:
         # The ranks then start without warm kernels; a program that calls a broken kernel gets the error on its rank.
         warnings.warn(f"the compiled kernels could not be called before the first launch: {error!r}", stacklevel=1)
