@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 
 import numpy as np
 
@@ -102,6 +103,7 @@ CENTRE = 5.3  # c
 FARTHEST = 50.0  # beyond it exp(-a**2 / 2) is 0
 
 
+@cache
 def tail_polynomial(terms: int) -> list[float]:
     """The coefficients of (a + c) r(a) in powers of t, the lowest first, interpolated at Chebyshev points."""
     chebyshev = np.polynomial.chebyshev
@@ -119,17 +121,15 @@ def _ratio(a: float) -> float:
     return 1 / (fraction * math.sqrt(2 * math.pi))
 
 
-_TAIL = tail_polynomial(20)
-
-
 def tail_ratio(x: Array) -> Array:
     """r(|x|); the relative error is below 1e-14 in float64."""
     module = array_module(x)
     a = module.minimum(module.abs(x), FARTHEST)
     inverse = 1 / (a + CENTRE)
     t = (a - CENTRE) * inverse
-    polynomial = _TAIL[-1] * t + _TAIL[-2]
-    for coefficient in _TAIL[-3::-1]:
+    *lower, highest = tail_polynomial(20)
+    polynomial = highest * t + lower[-1]
+    for coefficient in lower[-2::-1]:
         polynomial = polynomial * t + coefficient
     return polynomial * inverse
 
