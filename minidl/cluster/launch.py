@@ -41,8 +41,8 @@ def launch(
         network     what a message costs: a `cluster.Network` or the name of a preset ("10gbe"). On processes, real
                     messages are slowed down to it; in a simulation without one, messages take no time
         timeout     seconds, by the engine's clock, that a rank may be blocked in one operation
-        deadline    real seconds for the whole run, starting included; None for no limit. The first launch of a
-                    process is not ended before the kernels are compiled, which takes half a minute once
+        deadline    real seconds for the whole run, with starting and compiling; None for no limit. The first launch of
+                    a process is not ended before the compiled kernels are loaded, which takes a second
         on_failure  "raise"     the run ends when a rank fails
                     "continue"  only operations that need the failed rank raise; `run.failures` says what happened
         faults      a `cluster.FaultPlan` of failures to inject

@@ -115,7 +115,7 @@ def _check_room() -> None:
 
 
 def _end_server() -> None:
-    """Kill the fork server, which may still compile kernels for seconds; the next launch starts another.
+    """Kill the fork server, which may still load kernels; the next launch starts another.
 
     From Python 3.13 on this process cannot end while the server runs: at exit it waits for the resource tracker, and
     the tracker ends only when every process, the fork server included, has closed its pipe to it.
