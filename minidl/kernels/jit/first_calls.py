@@ -78,7 +78,7 @@ def _run(families: Iterable[Collection[str]], dtype: str, progress: Progress) ->
         left = [family for family in left if family]
         if left and not is_compiling and _compiled_here() > before:
             is_compiling = True
-            compile_side_by_side(left, dtype, cores(), lambda step: STEPS[step](dtype), progress)
+            compile_side_by_side(left, dtype, cores(), progress)
 
 
 def _compiled_here() -> int:

@@ -1,9 +1,8 @@
-"""Compile the kernels in parallel, the first time on a computer: in the caller and one more process per further core.
+"""Compile the kernels in parallel, the first time on a computer: `first_calls.py` in one process per core.
 
-Each process compiles whole steps into numba's cache on disk, from where the caller can then load what others compiled.
-Steps of one family call the same inner functions, which every process would compile again, so one process runs the
-whole family. A process runs `first_calls.py` as a program: it reads names of steps, runs them, and prints each when it
-is done.
+Each process compiles whole steps into numba's cache on disk, from where the caller then loads the kernels. Steps of one
+family call the same inner functions, which every process would compile again, so one process runs the whole family. A
+process runs `first_calls.py` as a program: it reads names of steps, runs them, and prints each when it is done.
 """
 
 from __future__ import annotations
@@ -21,13 +20,11 @@ Progress = Callable[[int, int], None]
 """Called with the number of finished steps and the number of all steps."""
 
 
-def compile_side_by_side(
-    families: Sequence[Sequence[str]], dtype: str, processes: int, run: Callable[[str], None], progress: Progress
-) -> None:
+def compile_side_by_side(families: Sequence[Sequence[str]], dtype: str, processes: int, progress: Progress) -> None:
     """Run steps, names of `first_calls.STEPS`, with numbers of this type; return when all are done.
 
-    The caller runs its share by `run(step)`. The families and steps that take longest should come first. Raises
-    RuntimeError with the last line that a process printed if it ends before its step has.
+    The families and steps that take longest should come first. Raises RuntimeError with the last line that a process
+    printed if it ends before its step has.
 
     Measured on two cores of an AMD EPYC: the steps of `warm_up` in 21 s instead of 39; in 23 s if every process takes
     the next step of any family.
@@ -36,13 +33,10 @@ def compile_side_by_side(
     steps = sum(map(len, families))
     finished: queue.SimpleQueue[str] = queue.SimpleQueue()
     with ExitStack() as stack:
-        for _ in range(min(processes, steps) - 1):
+        for _ in range(min(processes, steps)):
             stack.enter_context(_Compiler(waiting, dtype, finished))
         progress(0, steps)
         for done in range(steps):
-            if finished.empty() and (step := waiting.next_for(None)):
-                run(step)
-                finished.put("")
             if failed := finished.get():
                 raise RuntimeError(f"a kernel could not be compiled: {failed}")
             progress(done + 1, steps)
@@ -53,10 +47,10 @@ class _Waiting:
 
     def __init__(self, families: Sequence[Sequence[str]]) -> None:
         self._families = [list(family) for family in families]  # not begun
-        self._begun: defaultdict[_Compiler | None, list[str]] = defaultdict(list)  # None: by the caller
+        self._begun: defaultdict[_Compiler, list[str]] = defaultdict(list)
         self._lock = threading.Lock()
 
-    def next_for(self, process: _Compiler | None) -> str | None:
+    def next_for(self, process: _Compiler) -> str | None:
         """The next step of the process's family, or of a new one; if all are begun, the last step of the longest."""
         with self._lock:
             if not self._begun[process] and self._families:
