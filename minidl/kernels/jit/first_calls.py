@@ -1,7 +1,7 @@
 """First calls of compiled kernels, so that later calls, and processes forked from this one, need not compile.
 
 warm_up()      what one model of `nn.models`, or all of them, and their optimizers call
-load()         the same, as far as it is in the cache
+load()         the same, but only what is in the cache
 call_all()     every kernel
 
 Where numba's cache lacks them, the steps below are first run in several processes at a time (`side_by_side.py`).
