@@ -106,7 +106,7 @@ class Player:
             )
         rows = sum(run.ranks for run in self.runs)
         page = escape(self.html, quote=True)
-        tall = f"min(760px,{360 + 56 * rows}px + clamp(0px,300px - 30vw,190px))"  # the narrower, the more lines above rows
+        tall = f"calc({min(360 + 56 * rows, 760)}px + clamp(0px,300px - 30vw,190px))"  # a phone has more lines of tools
         frame = f"width:100%;height:{tall};border:0"
         return f'<iframe srcdoc="{page}" title="{escape(self.title)}" sandbox="allow-scripts" style="{frame}"></iframe>'
 
