@@ -172,8 +172,8 @@ check.run_portions(
 # much work; if it saves often, it does little else. Its *goodput* is the share of the time that is spent on work which
 # is not lost.
 #
-# Young (1974) found the interval √(2 · write · M), with M the job's mean time between failures. This holds as long as
-# writing takes much less time than M, which it no longer does on thousands of machines.
+# Young (1974) found the interval $\sqrt{2 \cdot \text{write} \cdot M}$, with $M$ the job's mean time between failures.
+# This holds as long as writing takes much less time than M, which it no longer does on thousands of machines.
 
 
 # %% solution="best_interval"
@@ -283,11 +283,11 @@ check.train_with_checkpoints(train_with_checkpoints, cases=[(9, 3, 6), (7, 2, 3)
 # with it today?
 
 # %% [markdown] manual="more_machines" points=2
-# The job fails twice as often: every 22 minutes instead of 43. The interval √(2 write M) shrinks by √2, and the share
-# that is lost, about √(2 write / M), grows by √2, if writing takes as long as before. If checkpoints are written in the
-# background, only the time for which training stands still counts in `write`: a copy in memory takes much less, so the
-# interval may be shorter, and less is lost. But a checkpoint cannot be used before it is complete, so a failure loses
-# the interval that is being written, too (1 point).
+# The job fails twice as often: every 22 minutes instead of 43. The interval $\sqrt{2 \cdot \text{write} \cdot M}$
+# shrinks by $\sqrt 2$, and the share that is lost, about $\sqrt{2 \cdot \text{write} / M}$, grows by $\sqrt 2$, if
+# writing takes as long as before. If checkpoints are written in the background, only the time for which training stands
+# still counts in `write`: a copy in memory takes much less, so the interval may be shorter, and less is lost. But a
+# checkpoint cannot be used before it is complete, so a failure loses the interval that is being written, too (1 point).
 #
 # The gradient of a portion depends on the weights of this iteration and on the data alone, so both copies are the same,
 # and the coordinator counts each portion once. A server adds whatever comes: a second copy is a second update, and it
