@@ -35,16 +35,13 @@ def as_markdown(path: Path) -> tuple[str, dict[str, bytes]]:
                 outputs.append(shown(output))
         result = "\n\n".join(outputs)
         asks = 'class="minidl-guess"' in result
-        if cell.source and not asks:
-            block = fenced("python", cell.source)
-            if cell.metadata.get("jupyter", {}).get("source_hidden"):
-                is_next = bool(text) and text[-1].startswith(CODE)
-                block = f"{text.pop().removesuffix(FOLDED) if is_next else CODE}\n\n{block}{FOLDED}"
-            text.append(block)
+        code = fenced("python", cell.source) if cell.source and not asks else ""
+        if code and cell.metadata.get("jupyter", {}).get("source_hidden"):
+            before = text.pop().removesuffix(FOLDED) if text and text[-1].startswith(CODE) else CODE
+            code = f"{before}\n\n{code}{FOLDED}"
         if result and is_awaited and not asks:
             result = f"<details class='result' open><summary>Result</summary>\n\n{result}{FOLDED}"
-        if result:
-            text.append(result)
+        text += filter(None, (code, result))
         is_awaited = asks or (is_awaited and "data-against=" not in result)
     return "\n\n".join(text) + "\n", pictures
 

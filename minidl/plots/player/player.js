@@ -153,7 +153,7 @@ function layOut() {
   }
   const headings = view.shown.filter((each) => each.heading !== undefined).length, rows = view.shown.length - headings;
   $("same").hidden = !view.alike;
-  const others = $("words").offsetTop + 48 - $("rows").offsetHeight; // what stands above and below the rows
+  const others = $("details").offsetTop - $("rows").offsetHeight + 142; // what stands above and below the rows
   const room = Math.max(Math.min(innerHeight - others, 640), 200) - AXIS - headings * HEADING;
   const height = Math.min(Math.max(Math.floor(room / Math.max(rows, 1)), ROW.least), ROW.most);
   let y = AXIS + 4;

@@ -31,8 +31,7 @@ pytestmark = [
 MOST = 18_000
 """Rectangles of a frame: single events, hits and messages; everything else is drawn as pixels of one picture."""
 
-FITS = "const { scrollWidth, scrollHeight } = document.scrollingElement;"
-FITS += "return scrollWidth <= innerWidth && scrollHeight <= innerHeight;"
+FITS = "const all = document.scrollingElement; return all.scrollWidth <= innerWidth && all.scrollHeight <= innerHeight"
 
 ZOOMED = """
 const whole = player.view.end, found = [];
@@ -252,9 +251,7 @@ def test_ranks_that_do_the_same_are_one_row_until_they_are_asked_for(driver: web
 
 
 @pytest.mark.parametrize("width", [360, 768, 1400])
-def test_a_notebook_shows_the_whole_player_in_a_frame(
-    driver: webdriver.Chrome, trace: Any, tmp_path: Path, width: int
-) -> None:
+def test_a_notebook_shows_the_whole_player_in_a_frame(driver: Any, trace: Any, tmp_path: Path, width: int) -> None:
     (tmp_path / "cell.html").write_text(f"<!doctype html>{trace.player('In a cell')._repr_html_()}", encoding="utf-8")
     screen = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": False}
     driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
