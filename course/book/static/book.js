@@ -15,12 +15,12 @@ for (const text of document.querySelectorAll(":is(.highlight-none, .highlight-te
   const columns = text.textContent.split("\n").filter((line) => /\S {2,}[^\s#]/.test(line));
   text.classList.toggle("columns", columns.length > 1 || /[\u2500-\u259f]/.test(text.textContent));
 }
-// A formula that stands alone may take several lines: they end at its wide spaces, or before relations where these are not enough.
+// A formula that stands alone may take several lines: they end at wide spaces or, if need be, before relations.
 for (const row of document.querySelectorAll(".formula > math > mrow")) {
   const parts = [[[]]];
   for (const sign of [...row.children]) {
     if (sign.matches("mspace:is([width='1em'], [width='2em'])")) parts.push([[]]);
-    else if (sign.matches("mo") && "=<≤≥≈←⟹⟺".includes(sign.textContent)) parts.at(-1).push([sign]);
+    else if (sign.matches("mo") && /^[=<≤≥≈←⟹⟺]$/.test(sign.textContent)) parts.at(-1).push([sign]);
     else parts.at(-1).at(-1).push(sign);
   }
   const spans = parts.flatMap((part) => {

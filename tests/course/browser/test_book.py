@@ -53,9 +53,8 @@ for (const e of document.querySelectorAll("article :is(p, li, td, pre):not(.tabl
     if (isWrong) found.push((isTable ? "wrapped: " : "cut: ") + e.textContent.slice(0, 40));
 }
 for (const e of document.querySelectorAll("math")) {
-    const after = e.nextSibling ?? e.parentElement.nextSibling;
-    if (/^\\S/.test(after?.data ?? "") && getComputedStyle(after.parentElement).whiteSpace !== "nowrap")
-        found.push("may begin a line: " + after.data);
+    const {parentElement, data = ""} = e.nextSibling ?? e.parentElement.nextSibling ?? e;
+    if (/^\\S/.test(data) && getComputedStyle(parentElement).whiteSpace !== "nowrap") found.push("begins a line: " + data);
 }
 const walker = document.createTreeWalker(document.querySelector(".page"), NodeFilter.SHOW_TEXT);
 for (let node; node = walker.nextNode();) {
