@@ -10,9 +10,10 @@ for (const [place, result] of parts.entries()) {
 }
 // On a telephone a tap makes a picture large enough to read its letters, and then the page's width again.
 document.addEventListener("click", ({ target }) => target.matches("article img") && target.classList.toggle("large"));
-// On a telephone printed text is wrapped, unless two of its lines have columns (a comment is none) or it is drawn.
+// On a telephone printed text is wrapped, unless it is drawn or has columns: wide spaces in two lines, where those
+// before a comment and behind the dots of an example's further lines do not count.
 for (const text of document.querySelectorAll(":is(.highlight-none, .highlight-text, .doctest) pre")) {
-  const columns = text.textContent.split("\n").filter((line) => /\S {2,}[^\s#]/.test(line));
+  const columns = text.textContent.split("\n").filter((line) => /[^.\s] {2,}[^\s#]/.test(line));
   text.classList.toggle("columns", columns.length > 1 || /[\u2500-\u259f]/.test(text.textContent));
 }
 // A formula that stands alone may take several lines: they end at wide spaces or, if need be, before relations.

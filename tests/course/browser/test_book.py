@@ -46,7 +46,7 @@ for (const image of document.images) {
     if (!image.alt) found.push("no alt: " + image.src);
     if (image.complete && !image.naturalWidth) found.push("not there: " + image.src);
 }
-const columns = /\\S {2,}[^\\s#].*\\n(.*\\n)*.*\\S {2,}[^\\s#]/;
+const columns = /[^.\\s] {2,}[^\\s#].*\\n(.*\\n)*.*[^.\\s] {2,}[^\\s#]/;
 for (const e of document.querySelectorAll("article :is(p, li, td, pre):not(.table-wrapper *, .output *)")) {
     const isTable = e.matches(":is(.highlight-none, .highlight-text, .doctest) pre") && columns.test(e.textContent);
     const isWrong = isTable ? getComputedStyle(e).whiteSpace !== "pre" : e.scrollWidth > e.clientWidth + 1;
@@ -54,7 +54,7 @@ for (const e of document.querySelectorAll("article :is(p, li, td, pre):not(.tabl
 }
 for (const e of document.querySelectorAll("math")) {
     const {parentElement, data = ""} = e.nextSibling ?? e.parentElement.nextSibling ?? e;
-    if (/^\\S/.test(data) && getComputedStyle(parentElement).whiteSpace !== "nowrap") found.push("begins a line: " + data);
+    if (/^\\S/.test(data) && getComputedStyle(parentElement).whiteSpace !== "nowrap") found.push("not whole: " + data);
 }
 const walker = document.createTreeWalker(document.querySelector(".page"), NodeFilter.SHOW_TEXT);
 for (let node; node = walker.nextNode();) {
