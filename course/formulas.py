@@ -8,8 +8,6 @@ from xml.etree.ElementTree import Element, SubElement, tostring
 
 from latex2mathml.converter import convert_to_element
 
-DEPTH = {"{": 1, "}": -1, r"\left": 1, r"\right": -1, r"\begin": 1, r"\end": -1}
-RELATIONS = {"=", "<", r"\le", r"\ge", r"\approx", r"\leftarrow", r"\Longrightarrow", r"\Longleftrightarrow"}
 MOST_OF_FORMULA = 2000
 """Characters; a longer formula is shown as LaTeX."""
 
@@ -45,34 +43,15 @@ def as_mathml(latex: str, is_display: bool = False) -> str:
         return f"<code>{html.escape(sign + latex + sign)}</code>"
 
 
-def parts(latex: str) -> list[list[str]]:
-    r"""A formula in the parts between its wide spaces, each cut before its relations, where a line may end.
-
-    >>> parts(r"y = {a = b}, \quad z")
-    [['y ', '= {a = b}, '], [' z']]
-    """
-    found, depth = [[""]], 0
-    for token in re.findall(r"\\[a-zA-Z]+|\\?.", latex, re.S):
-        depth += DEPTH.get(token, 0)
-        if depth == 0 and token in (r"\quad", r"\qquad"):
-            found.append([""])
-        elif depth == 0 and token in RELATIONS:
-            found[-1].append(token)
-        else:
-            found[-1][-1] += token
-    return [[cut for cut in part if cut.strip()] for part in found if "".join(part).strip()]
-
-
 def harmless(found: Element, parent: Element | None = None) -> Element:
     """The same with allowed elements and attributes only; an unknown element becomes a row."""
     tag = found.tag if found.tag in ELEMENTS else "mrow"
     kept = {name: value for name, value in found.attrib.items() if name in ATTRIBUTES and VALUE.fullmatch(value)}
     element = Element(tag, kept) if parent is None else SubElement(parent, tag, kept)
     element.text = html.unescape(found.text or "")  # the converter writes signs as character references
-    if tag == "mi" and not element.text.isalnum() and element.text not in "∂∇∞":  # a sign, such as a colon
+    if tag == "mi" and not re.fullmatch(r"\w|\w*\d|[∂∇∞]?", element.text):  # a function, such as sin, or a sign
         element.tag = "mo"
-    elif tag == "mi" and len(element.text) > 1 and element.text.isalpha():  # a function, such as sin
-        element.tag = "mo"
+    if element.tag == "mo" and element.text.isalpha():
         element.attrib |= dict.fromkeys(("lspace", "rspace"), "0.167em")
     elif element.text in ("|", "‖"):  # these enclose; browsers space them as relations
         element.attrib |= dict.fromkeys(("lspace", "rspace"), "0")

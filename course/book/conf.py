@@ -1,6 +1,5 @@
 """Settings of Sphinx for the book, and formulas as MathML, which browsers draw without scripts."""
 
-import re
 from functools import partial
 
 from docutils import nodes
@@ -9,8 +8,7 @@ from sphinx.util import logging
 from sphinx.writers.html5 import HTML5Translator
 
 from course.book import api
-from course.book.notebook import has_columns
-from course.formulas import as_mathml, parts
+from course.formulas import as_mathml
 
 project = "minidl"
 author = "the minidl contributors"
@@ -37,30 +35,14 @@ html_use_index = html_domain_indices = False  # nothing links to these lists
 html_copy_source = False
 html_show_search_summary = False  # a page that is opened as a file may not read others
 
-TOUCHING = re.compile(r'[("]*<math display="inline">.*?</math>[^\s<]*')
-
 
 def write(translator: HTML5Translator, node: nodes.Element, is_display: bool) -> None:
-    """Write a formula; one that stands alone may take several lines. A warning if it is not understood."""
-    cuts = parts(node.astext()) if is_display else [[node.astext()]]
-    written = ["".join(as_mathml(cut, is_display) for cut in part) for part in cuts]
-    if "<code>" in "".join(written):
+    """Write a formula; one that stands alone can be scrolled sideways. One that is not understood is a warning."""
+    text = as_mathml(node.astext(), is_display)
+    if not text.startswith("<math"):
         logging.getLogger(__name__).warning("no MathML for this formula: %s", node.astext(), location=node)
-    shown = " ".join(f"<span>{part}</span>" for part in written)
-    translator.body.append(f'<div class="formula">{shown}</div>' if is_display else written[0])
+    translator.body.append(f'<div class="formula">{text}</div>' if is_display else text)
     raise nodes.SkipNode
-
-
-def mark_columns(app: Sphinx, page: nodes.document) -> None:
-    """Give printed text with columns a class: the lines of all other blocks are wrapped on a telephone."""
-    for block in page.findall(lambda node: isinstance(node, nodes.literal_block | nodes.doctest_block)):
-        if block.get("language", "text") in ("none", "text") and has_columns(block.astext()):
-            block["classes"].append("columns")
-
-
-def keep_together(app: Sphinx, name: str, template: str, context: dict[str, str], page: nodes.document | None) -> None:
-    """Keep what touches a formula in its line: without this, a line may begin with the comma behind a formula."""
-    context["body"] = TOUCHING.sub(r'<span class="whole">\g<0></span>', context.get("body", ""))
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
@@ -69,6 +51,4 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.add_html_math_renderer("mathml", (inline, None), (block, None))
     app.connect("autodoc-process-docstring", api.describe)
     app.connect("autodoc-skip-member", api.skip)
-    app.connect("doctree-read", mark_columns)
-    app.connect("html-page-context", keep_together)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -52,12 +52,6 @@ def fenced(language: str, text: str) -> str:
     return f"{fence}{language}\n{text.rstrip()}\n{fence}"
 
 
-def has_columns(text: str) -> bool:
-    """Whether at least two lines have columns, with two spaces between them (a comment is none), or any is drawn."""
-    columns = sum(bool(re.search(r"\S  +[^\s#]", line)) for line in text.splitlines())
-    return columns > 1 or bool(re.search("[\u2500-\u259f]", text))
-
-
 def shown(output: nbformat.NotebookNode) -> str:
     """An output without a picture, in its richest form."""
     data = output.get("data", {})

@@ -97,13 +97,6 @@ def test_a_notebook_keeps_texts_code_and_outputs_and_folds_hidden_code(tmp_path)
     assert "````text\n```\n````" in text
 
 
-def test_printed_text_has_columns_if_two_lines_have_wide_spaces_inside_or_a_box_is_drawn():
-    for text in ("nodes  seconds\n    8  0.5", "┌─┐"):
-        assert notebook.has_columns(text)
-    for text in ("one line:  a gap", "indented:\n  two\n  three", "x = 1  # a comment\ny = 2  # another"):
-        assert not notebook.has_columns(text)
-
-
 def test_what_follows_a_guess_is_a_result_to_unfold_until_its_answer(tmp_path):
     asked = v4.new_output("display_data", {"text/html": '<div class="minidl-guess"></div>'})
     answer = v4.new_output(
