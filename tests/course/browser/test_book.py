@@ -49,8 +49,8 @@ for (const image of document.images) {
 const columns = /[^.\\s] {2,}[^\\s#].*\\n(.*\\n)*.*[^.\\s] {2,}[^\\s#]/;
 for (const e of document.querySelectorAll("article :is(p, li, td, pre):not(.table-wrapper *, .output *)")) {
     const isTable = e.matches(":is(.highlight-none, .highlight-text, .doctest) pre") && columns.test(e.textContent);
-    const isWrong = isTable ? getComputedStyle(e).whiteSpace !== "pre" : e.scrollWidth > e.clientWidth + 1;
-    if (isWrong) found.push((isTable ? "wrapped: " : "cut: ") + e.textContent.slice(0, 40));
+    if (isTable ? getComputedStyle(e).whiteSpace !== "pre" : e.scrollWidth > e.clientWidth + 1)
+        found.push((isTable ? "wrapped: " : "cut: ") + e.textContent.slice(0, 40));
 }
 for (const e of document.querySelectorAll("math")) {
     const {parentElement, data = ""} = e.nextSibling ?? e.parentElement.nextSibling ?? e;
