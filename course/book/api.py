@@ -11,17 +11,15 @@ import pkgutil
 from types import FunctionType, MethodType, ModuleType
 
 import minidl
-from course.book.markup import indented, marked_up
+from course.book.markup import marked_up
 
-OWN = ("Classes", "Functions", "Values")
-KINDS = ("Modules", *OWN, "On other pages")
-"""The headings of a page, of which the first and the last have only links."""
+KINDS = ("Modules", "Classes", "Functions", "Values", "On other pages")
+"""The headings of a page."""
 
 
 def index(packages: list[ModuleType]) -> str:
     """The page that lists the packages."""
-    names = [package.__name__ for package in packages]
-    lines = [*heading("Every class and function", "="), ".. toctree::", "   :hidden:", "", *indented(names), ""]
+    lines = [*heading("Every class and function", "="), ".. toctree::\n   :hidden:\n   :glob:\n\n   minidl*\n"]
     return "\n".join([*lines, *(line for package in packages for line in summary(package.__name__, package))])
 
 
@@ -71,19 +69,18 @@ def documented() -> frozenset[str]:
 
 
 def page(package: ModuleType) -> str:
-    """A package's page: its docstring, then every public name."""
+    """A package's page: its docstring, a list of its names, then every public name under the heading of its kind."""
     title = package.__name__
-    lines = [*heading(title, "="), f".. py:module:: {title}", "", *described(package.__doc__, title)]
     groups: dict[str, list[str]] = {kind: [] for kind in KINDS}
     for name in public_names(package):
-        groups[kind_of(package, name)].append(name)
-    for kind, names in groups.items():
-        lines += heading(kind, "-") if names else []
-        if kind in OWN and len(names) > 1:
-            links = " ".join(f":py:obj:`{name} <{title}.{name}>`" for name in names)
-            lines += [".. container:: names", "", f"   {links}", ""]
-        for name in names:
-            lines += entry(package, name, kind)
+        kind, lines = entry(package, name)
+        groups[kind] += lines
+    own = [name for name in public_names(package) if f"{title}.{name}" in documented()]
+    links = " ".join(f":py:obj:`{name} <{title}.{name}>`" for name in own)
+    lines = [*heading(title, "="), f".. py:module:: {title}", "", *described(package.__doc__, title)]
+    lines += [".. container:: names", "", f"   {links}", ""] if links else []
+    for kind, entries in groups.items():
+        lines += [*heading(kind, "-"), *entries] if entries else []
     return "\n".join(lines)
 
 
@@ -91,37 +88,30 @@ def heading(text: str, line: str) -> list[str]:
     return [text, line * len(text), ""]
 
 
-def kind_of(package: ModuleType, name: str) -> str:
-    """The heading under which a public name is."""
+def entry(package: ModuleType, name: str) -> tuple[str, list[str]]:
+    """The heading of one public name, and a link to the page that describes it, or what Sphinx describes it by."""
     value = getattr(package, name)
     if isinstance(value, ModuleType):
-        return "Modules"
-    if home(name, value) is not package:
-        return "On other pages"
+        return "Modules", summary(value.__name__, value)
+    if (first := home(name, value)) is not package:
+        return "On other pages", summary(f"{first.__name__}.{name}", value)
     if isinstance(value, type):
-        return "Classes"
-    return "Functions" if inspect.isroutine(value) else "Values"
-
-
-def entry(package: ModuleType, name: str, kind: str) -> list[str]:
-    """One public name: a link to the page that describes it, or what Sphinx takes signature and docstring from."""
-    value = getattr(package, name)
-    if kind == "Modules":
-        return summary(value.__name__, value)
-    if kind == "On other pages":
-        return summary(f"{home(name, value).__name__}.{name}", value)
-    if kind == "Classes":
-        return [f".. autoclass:: {name}", "   :members:", ""]
-    if kind == "Functions":
-        return [f".. autofunction:: {name}", ""]
-    keys = ", ".join(f"{key!r}: ..." for key in value) if isinstance(value, dict) else ""
-    lines = [f".. py:data:: {name}", f"   :value: {f'{{{keys}}}' if keys else repr(value)}", ""]
-    return [*lines, *indented(described(remark(package, name), package.__name__))]
+        return "Classes", [f".. autoclass:: {name}", "   :members:", ""]
+    if inspect.isroutine(value):
+        return "Functions", [f".. autofunction:: {name}", ""]
+    shown = dict.fromkeys(value, ...) if isinstance(value, dict) else value
+    lines = [f".. py:data:: {name}", f"   :value: {shown!r}".replace("Ellipsis", "..."), ""]
+    return "Values", [*lines, *below(remark(package, name), package.__name__)]
 
 
 def summary(name: str, value: object) -> list[str]:
     """A link to what has this full name, and the first line of its docstring."""
-    return [f":py:obj:`{name}`", *indented(described((value.__doc__ or "").partition("\n")[0], name))]
+    return [f":py:obj:`{name}`", *below((value.__doc__ or "").partition("\n")[0], name)]
+
+
+def below(text: str, place: str) -> list[str]:
+    """A text indented below what it describes."""
+    return [f"   {line}" for line in described(text, place)]
 
 
 def remark(module: ModuleType, name: str) -> str:

@@ -1,4 +1,6 @@
-"""A docstring in reStructuredText. The docstrings are plain text for `help()`: their layout says what each part is.
+"""A docstring in reStructuredText.
+
+The docstrings are plain text for `help()`. Their layout says what each part is:
 
     paragraph      lines at the left; names in single backticks become links where they lead somewhere
     section        a title without a full stop, and the indented lines below it
@@ -13,20 +15,29 @@ from __future__ import annotations
 
 import inspect
 import re
-import textwrap
 from collections.abc import Callable
-from itertools import takewhile
+from textwrap import dedent, indent
 
 SPECIAL = re.compile(r"([\\*_|<>])")
-TITLE = re.compile(r"[A-Z].*[^.,:;]")
-ITEM = re.compile(r"([-*]|\d+\.) +")
-SETTING = re.compile(r"[\w.*`\"]+(, [\w.*`\"]+)*: ")
-DEFINITION = re.compile(r"(?P<name>\S(?:(?! = |  ).)*) {2,}(?P<text>(?![=#]|\S+= )\S.*)")
-"""Two columns; a formula, and a remark on code, are none."""
-NAMES = re.compile(r"\S+(, \S+)*")
-WORDS = re.compile(r"[a-z]+( [a-z]+)+")
 MARKUP = re.compile(r"([-+*•#|]|\(?\w{1,3}[.)]|\.\.|>>>|:\w+:)(\s|$)|[-=~^]{3}")
 """What begins a list, a directive or the like in reStructuredText."""
+
+BULLET = r"(?:[-*]|\d+\.) +(?=\S)"
+SETTING = r"[\w.*`\"]+(?:, [\w.*`\"]+)*: "
+NAME = r"(?P<name>\S(?:(?! = |  ).)*) {2,}(?![=#]|\S+= )(?=\S)"
+"""The left column of definitions: no beginning of a formula, no code before a remark."""
+BELOW = r"(?P<below>(?:\n .*)*)"
+TEXT = r"(?P<text>.*(?:\n+ .*)*)"
+"""The rest of a line, and the indented lines below it."""
+
+EXAMPLE = re.compile(r">>>.*(?:\n.+)*")
+INDENTED = re.compile(" " + TEXT)
+ITEM = re.compile(rf"(?P<bullet>{BULLET}){TEXT}")
+SECTION = re.compile(rf"(?P<title>[A-Z].*[^.,:;\n])\n(?= ){TEXT}")
+DEFINITION = re.compile(rf"{NAME}(?P<text>.*){BELOW}\n?")
+LONG_NAME = rf"(?P<name>\S+(?:, \S+)*)(?: (?<=\A.{{%d}})(?P<text>\S.*))?{BELOW}(?:\n|\Z)"
+"""A name that ends just before the column of the meanings, or fills a line."""
+PARAGRAPH = re.compile(rf"(?:{SETTING}.*(?:\n .*)*|.+)(?:\n(?:{SETTING}.*(?:\n .*)*|(?! |{BULLET}|{NAME}).+))*")
 
 Target = Callable[[str], str | None]
 
@@ -39,119 +50,69 @@ def marked_up(text: str, target: Target) -> list[str]:
     >>> marked_up("Like `Linear`, but `x` first.", {"Linear": "minidl.nn.Linear"}.get)
     ['Like :py:obj:`Linear <minidl.nn.Linear>`, but ``x`` first.', '']
     """
-    return converted(inspect.cleandoc(text).splitlines(), target)
+    return converted(inspect.cleandoc(text), target).splitlines()
 
 
-def converted(lines: list[str], target: Target) -> list[str]:
-    """The same for lines without common indentation, block by block."""
-    result: list[str] = []
-    while lines:
-        first, below = lines[0], indented_lines(lines[1:])
-        if not first:
-            size = 1
-        elif first.startswith(">>>"):
-            example = list(takewhile(bool, lines))
-            size = len(example)
-            result += [*example, ""]
-        elif first.startswith(" "):
-            size = 1 + len(below)
-            result += laid_out(dedented(lines[:size]), target)
-        elif item := ITEM.match(first):
-            size = 1 + len(below)
-            text, *more = converted([first[item.end() :], *dedented(below)], target)
-            result += [f"{item[1]} {text}", *indented(more)]
-        elif definitions := definitions_at_start(lines):
-            size = sum(number for number, _, _ in definitions)
-            for _, name, meaning in definitions:
-                result += [name if WORDS.fullmatch(name) else f"``{name}``", *indented(converted(meaning, target))]
-        elif TITLE.fullmatch(first) and below and below[0]:
-            size = 1 + len(below)
-            result += [f".. rubric:: {linked(first, target)}", "", *converted(dedented(below), target)]
-        else:
-            size = paragraph_size(lines)
-            result += prose(lines[:size], target)
-        lines = lines[size:]
+def converted(text: str, target: Target) -> str:
+    """The same for a text without common indentation, block by block."""
+    result = ""
+    while text := text.lstrip("\n"):
+        found, rest = definitions(text, target)
+        if block := EXAMPLE.match(text):
+            found = f"{block[0]}\n\n"
+        elif block := INDENTED.match(text):
+            found = laid_out(dedent(block[0]), target)
+        elif block := ITEM.match(text):
+            found = block["bullet"] + indent(converted(inspect.cleandoc(block["text"]), target), "   ").lstrip()
+        elif found:
+            pass
+        elif block := SECTION.match(text):
+            found = f".. rubric:: {linked(block['title'], target)}\n\n{converted(dedent(block['text']), target)}"
+        elif block := PARAGRAPH.match(text):
+            found = prose(block[0], target)
+        result += found
+        text = text[block.end() :] if block else rest
     return result
 
 
-def indented_lines(lines: list[str]) -> list[str]:
-    """The lines before the first one at the left, without the empty ones before that."""
-    found = list(takewhile(lambda line: not line or line.startswith(" "), lines))
-    while found and not found[-1]:
-        found.pop()
-    return found
-
-
-def dedented(lines: list[str]) -> list[str]:
-    return textwrap.dedent("\n".join(lines)).splitlines()
-
-
-def definitions_at_start(lines: list[str]) -> list[tuple[int, str, list[str]]]:
-    """The definitions that `lines` begin with: how many lines, the name, and the lines of its meaning.
-
-    Below the first one, a long name may end just before the column of the meanings, or fill a line.
-    """
-    found: list[tuple[int, str, list[str]]] = []
-    column = 0
-    while lines and lines[0]:
-        first, below = lines[0], list(takewhile(lambda line: line.startswith(" "), lines[1:]))
-        if (match := DEFINITION.fullmatch(first)) and (below or "   " not in match["text"]):  # else a third column
-            name, text = match["name"], [match["text"]]
-            column = column or match.start("text")
-        elif column and first[column - 1 : column] == " " and NAMES.fullmatch(first[: column - 1]):
-            name, text = first[: column - 1], [first[column:]]
-        elif column and below and NAMES.fullmatch(first):
-            name, text = first, []
-        else:
+def definitions(text: str, target: Target) -> tuple[str, str]:
+    """The definitions that a text begins with, if any, and the text behind them."""
+    result, column = "", 0
+    while block := DEFINITION.match(text) or (re.match(LONG_NAME % column, text) if column else None):
+        name, meaning, below = block["name"], block["text"] or "", block["below"]
+        if not below and (not meaning or "   " in meaning):  # a line of prose, or one of three columns
             break
-        start = min(column, *(len(line) - len(line.lstrip()) for line in below)) if below else column
-        found.append((1 + len(below), name, [*text, *(line[start:] for line in below)]))
-        lines = lines[1 + len(below) :]
-    return found
+        column = column or block.start("text")
+        meaning = dedent(f"{' ' * column}{meaning}{below}").lstrip()
+        name = name if re.fullmatch("[a-z]+( [a-z]+)+", name) else f"``{name}``"
+        result += f"{name}\n{indent(converted(meaning, target), '   ')}"
+        text = text[block.end() :]
+    return result, text
 
 
-def laid_out(lines: list[str], target: Target) -> list[str]:
+def laid_out(text: str, target: Target) -> str:
     """Indented lines: lists and definitions, and what is shown as it is written."""
-    result: list[str] = []
-    literal: list[str] = []
-    for group in re.split(r"\n\n+", "\n".join(lines)):
-        block = group.splitlines()
-        size = sum(number for number, _, _ in definitions_at_start(block))
-        if size < len(block) and not ITEM.match(block[0]):
-            literal += [*block, ""]
-            continue
-        result += [*as_written(literal), *converted(block, target)]
-        literal = []
-    return [*result, *as_written(literal)]
-
-
-def as_written(lines: list[str]) -> list[str]:
-    return [".. code-block:: none", "", *indented(lines)] if lines else []
-
-
-def paragraph_size(lines: list[str]) -> int:
-    """The number of lines of the paragraph at the start; those of a setting may be indented."""
-    size = 1
-    while lines[size:] and (line := lines[size]) and not ITEM.match(line) and not DEFINITION.fullmatch(line):
-        if line.startswith(" ") and not (SETTING.match(lines[size - 1]) or lines[size - 1].startswith(" ")):
-            break
-        size += 1
-    return size
-
-
-def prose(block: list[str], target: Target) -> list[str]:
-    """A paragraph; of several settings (`name: meaning`), each begins a line."""
-    are_settings = sum(bool(SETTING.match(line)) for line in block) > 1
-    joined: list[str] = []
-    for line in block:
-        if joined and not (are_settings and SETTING.match(line)):
-            joined[-1] += f" {line.strip()}"
+    result = literal = ""
+    for group in text.split("\n\n"):
+        if ITEM.match(group) or not definitions(group, target)[1]:
+            result += as_written(literal) + converted(group, target)
+            literal = ""
         else:
-            joined.append(line)
-    texts = [linked(line, target) for line in joined]
-    if are_settings:
-        return [*(f"| {text}" for text in texts), ""]
-    return ["\\" * bool(MARKUP.match(texts[0])) + texts[0], ""]
+            literal += f"{group}\n\n"
+    return result + as_written(literal)
+
+
+def as_written(text: str) -> str:
+    return f".. code-block:: none\n\n{indent(text, '   ')}" if text else ""
+
+
+def prose(text: str, target: Target) -> str:
+    """A paragraph; of several settings (`name: meaning`), each begins a line."""
+    settings = re.split(rf"\n(?={SETTING})", text)
+    if sum(bool(re.match(SETTING, line)) for line in settings) > 1:
+        return "".join(f"| {linked(' '.join(line.split()), target)}\n" for line in settings) + "\n"
+    joined = linked(" ".join(text.split()), target)
+    return "\\" * bool(MARKUP.match(joined)) + f"{joined}\n\n"
 
 
 def linked(text: str, target: Target) -> str:
@@ -171,8 +132,3 @@ def code(text: str, target: Target) -> str:
     if (full := target(name)) and re.fullmatch(r"[\w.]+(\(\))?", text):
         return f":py:obj:`{text} <{full}>`"
     return f"``{' '.join(text.split())}``" if text == text.strip() else escaped(text)
-
-
-def indented(lines: list[str]) -> list[str]:
-    """The lines, three columns to the right."""
-    return [f"   {line}" if line else "" for line in lines]

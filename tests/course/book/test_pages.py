@@ -42,7 +42,8 @@ def test_links_lead_to_pages_with_their_titles_and_files_without_a_page_to_the_r
     links = Links(pages, "https://github.com/a/b")
     assert links.rewritten(text, "course/b.md") == (
         "[`x`](https://github.com/a/b/blob/main/LICENSE), {doc}`nn </reference/minidl.nn>`, [c](/minidl/b.md), "
-        "[w](https://e.org/a.md) `[k](a.md)` [](/course/a.md#two-words) {doc}`/reference/minidl.nn`\n```text\n[k](a.md)\n```\n[t](#two-words) ![p](/course/p.png)"
+        "[w](https://e.org/a.md) `[k](a.md)` [](/course/a.md#two-words) {doc}`/reference/minidl.nn`\n"
+        "```text\n[k](a.md)\n```\n[t](#two-words) ![p](/course/p.png)"
     )
     assert links.pictures == {"course/p.png"}
     assert Links(pages).rewritten(text, "course/b.md").startswith("`x`, {doc}`nn")
