@@ -79,13 +79,12 @@ def definitions(text: str, target: Target) -> tuple[str, str]:
     """The definitions that a text begins with, if any, and the text behind them."""
     result, column = "", 0
     while block := DEFINITION.match(text) or (re.match(LONG_NAME % column, text) if column else None):
-        name, meaning, below = block["name"], block["text"] or "", block["below"]
+        meaning, below = block["text"] or "", block["below"]
         if not below and (not meaning or "   " in meaning):  # a line of prose, or one of three columns
             break
         column = column or block.start("text")
         meaning = dedent(f"{' ' * column}{meaning}{below}").lstrip()
-        name = name if re.fullmatch("[a-z]+( [a-z]+)+", name) else f"``{name}``"
-        result += f"{name}\n{indent(converted(meaning, target), '   ')}"
+        result += f"``{block['name']}``\n{indent(converted(meaning, target), '   ')}"
         text = text[block.end() :]
     return result, text
 
@@ -103,7 +102,9 @@ def laid_out(text: str, target: Target) -> str:
 
 
 def as_written(text: str) -> str:
-    return f".. code-block:: none\n\n{indent(text, '   ')}" if text else ""
+    """A box; on a telephone its lines are broken (`none`), unless they have columns (`text`)."""
+    kind = "text" if re.search(r"\S {3}", text) else "none"
+    return f".. code-block:: {kind}\n\n{indent(text, '   ')}" if text else ""
 
 
 def prose(text: str, target: Target) -> str:

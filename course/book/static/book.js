@@ -10,8 +10,12 @@ for (const [place, result] of parts.entries()) {
 }
 // On a telephone a tap makes a picture large enough to read its letters, and then the page's width again.
 document.addEventListener("click", ({ target }) => target.matches("article img") && target.classList.toggle("large"));
-// A name that is longer than a line is broken behind a dot or an underscore.
+// A parameter or a word of code is not broken, unless it is long.
+for (const part of document.querySelectorAll(".sig-param, :is(p, li) code .pre"))
+  if (part.textContent.length < 30) part.style.whiteSpace = "nowrap";
+// A longer name is broken behind a dot or an underscore.
 for (const name of document.querySelectorAll(".pre, .title, h1, .sidebar-tree a")) {
+  if (getComputedStyle(name).whiteSpace === "nowrap") continue;
   for (const text of [...name.childNodes].filter((node) => node.nodeType === Node.TEXT_NODE)) {
     const [first, ...others] = text.data.split(/(?<=[._])(?=[a-z])/i);
     text.replaceWith(first, ...others.flatMap((other) => [document.createElement("wbr"), other]));
