@@ -13,6 +13,9 @@ document.addEventListener("click", ({ target }) => target.matches("article img")
 // A parameter or a word of code is not broken, unless it is long.
 for (const part of document.querySelectorAll(".sig-param, :is(p, li) code .pre"))
   if (part.textContent.length < 30) part.style.whiteSpace = "nowrap";
+// An option of a command is not broken between its hyphens.
+for (const box of document.querySelectorAll(".highlight-sh pre"))
+  box.innerHTML = box.innerHTML.replace(/(?<=[ >])--?[a-z][\w-]*/g, "<span style='white-space: nowrap'>$&</span>");
 // A longer name is broken behind a dot or an underscore.
 for (const name of document.querySelectorAll(".pre, .title, h1, .sidebar-tree a")) {
   if (getComputedStyle(name).whiteSpace === "nowrap") continue;

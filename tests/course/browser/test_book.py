@@ -19,8 +19,9 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
 import minidl.compress
-from course.book import api, contents, site
+from course.book import api, conf, contents, site
 from course.setup.bootstrap import ROOT
+from minidl import nn, optim
 from tests.course.browser.lab_in_browser import CHROMEDRIVER, CHROMIUM, chromium, wait_for
 from tests.tiers import exhaustively
 
@@ -154,6 +155,9 @@ def test_a_class_has_its_signature_and_its_methods_and_a_method_its_docstring(bo
     text = re.sub(r"\s", "", re.sub("<[^>]*>", "", page))
     assert "classTopK(density,*,all_reduce='gather')" in html.unescape(text)
     assert "begin_step(norm,nodes)¶Clipthenextgradient" in text
+    any_arguments = "(*args, **options)"  # of `__new__`
+    taken = [conf.signature(None, "class", "", kind, None, any_arguments, "") for kind in (nn.ReLU, optim.CosineAnnealingLR)]
+    assert taken == [("()", ""), ("(optimizer, T_max, eta_min=0.0, last_epoch=-1)", "")]
 
 
 @in_browser
