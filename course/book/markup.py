@@ -63,7 +63,8 @@ def converted(text: str, target: Target) -> str:
         elif block := INDENTED.match(text):
             found = laid_out(dedent(block[0]), target)
         elif block := ITEM.match(text):
-            found = block["bullet"] + indent(converted(inspect.cleandoc(block["text"]), target), "   ").lstrip()
+            item = converted(inspect.cleandoc(block["text"]), target)
+            found = block["bullet"] + indent(item, " " * len(block["bullet"])).lstrip()
         elif found:
             pass
         elif block := SECTION.match(text):
