@@ -186,7 +186,7 @@ rng, keeper, given, sent = np.random.default_rng(1), compress.ErrorFeedback(comp
 one_step = True
 for _ in range(50):
     gradient = rng.standard_normal(n).astype(np.float32)
-    before = np.zeros(n, np.float32) if keeper.residual is None else keeper.residual
+    before = np.zeros(n, np.float32) if keeper.residual is None else keeper.residual.copy()
     message = keeper.decode(keeper.encode(gradient))
     one_step &= np.array_equal(message + keeper.residual, gradient + before)
     given, sent = given + gradient, sent + message

@@ -48,6 +48,7 @@ class ErrorFeedback(Wrapper):
         Message and residual add up to the accumulated gradient: to the bit where values are sent unchanged (TopK,
         Threshold, RandomK), otherwise to rounding. Over a run, everything sent and the last residual add up to the sum
         of all gradients.
+        `residual` is written into by the next `encode` or sum: keep a copy of it, if you want to compare.
         The residual holds gradients, to which the learning rate of the step applies in which they are sent. Karimireddy
         et al. accumulate lr g, with the rate of the step in which g was computed: equal while the rate is constant.
         Where nodes encode together (PowerSGD, QuantizedAllReduce), each node keeps the error of its own encoding. The
@@ -108,7 +109,10 @@ class ErrorFeedback(Wrapper):
 
     def _accumulated(self, array: Array) -> Array:
         self._check_contraction(array.size)
-        return np.array(array) if self.residual is None else np.asarray(array + self.residual)
+        if self.residual is None:
+            return np.array(array)
+        is_alike = self.residual.dtype == array.dtype  # then its memory is used again
+        return np.asarray(np.add(array, self.residual, out=self.residual if is_alike else None))
 
     def _check_contraction(self, size: int | None = None) -> None:
         """Raise ValueError if the compressor states a bound on its squared error that is 1 or more."""

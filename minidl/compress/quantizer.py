@@ -114,9 +114,8 @@ def pack_bits(numbers: Array, bits: int) -> Array:
     """Write numbers below 2**bits in `bits` bits each (at most 32), highest bit first: ceil(len * bits / 8) bytes."""
     if bits == 1:
         return np.packbits(numbers)
-    if bits == 4:  # two numbers at a time, the first in the lower byte
-        pairs = np.append(numbers.astype(np.uint8), np.zeros(numbers.size % 2, np.uint8)).view("<u2")
-        return ((pairs << 4) | (pairs >> 8)).astype(np.uint8)
+    if bits == 4:
+        return pack_pairs(numbers)
     kind = _kind(bits)
     width = 8 * kind.itemsize
     whole = np.unpackbits(numbers.astype(kind).view(np.uint8)).reshape(numbers.size, width)
@@ -128,13 +127,25 @@ def unpack_bits(data: Array, bits: int, count: int) -> Array:
     if bits == 1:
         return np.unpackbits(data, count=count)
     if bits == 4:
-        pairs = data.astype("<u2")
-        return ((pairs | (pairs << 12)) >> 4).view(np.uint8)[:count]
+        return unpack_pairs(data, count)
     kind = _kind(bits)
     width = 8 * kind.itemsize
     whole = np.zeros((count, width), np.uint8)
     whole[:, width - bits :] = np.unpackbits(data, count=count * bits).reshape(count, bits)
     return np.packbits(whole).view(kind)
+
+
+@compiled_in("few_bits")
+def pack_pairs(numbers: Array) -> Array:
+    """Write two numbers below 16 in each byte, the first in its higher half."""
+    first, second = np.append(numbers, np.zeros(numbers.size % 2, numbers.dtype)).astype(np.uint8).reshape(-1, 2).T
+    return first << 4 | second
+
+
+@compiled_in("few_bits")
+def unpack_pairs(packed: Array, count: int) -> Array:
+    """Read the first `count` numbers that `pack_pairs` wrote."""
+    return np.stack([packed >> 4, packed & 15], axis=1).reshape(-1)[:count]
 
 
 def _kind(bits: int) -> np.dtype[Any]:

@@ -47,7 +47,7 @@ def test_what_is_sent_and_the_residual_are_the_accumulated_gradient_to_the_bit()
             for gradient in gradients(50):
                 sent = compressor.decode(compressor.encode(gradient))
                 np.testing.assert_array_equal(sent + compressor.residual, gradient + residual)
-                residual = compressor.residual
+                residual = compressor.residual.copy()
 
 
 def test_without_it_what_stays_below_the_threshold_is_never_sent():

@@ -92,28 +92,24 @@ def _round_bucket(numbers: Any, step: float, levels: int, chances: Any, symbols:
 
 def numbers_of_levels(symbols: Array, scales: Array, width: int, levels: int) -> Array:
     out = np.empty(symbols.size, scales.dtype)
-    _scale(symbols, scales, width, levels, out)
+    fractions = (np.arange(256.0) - levels) / levels  # of all symbols, which are bytes here: looked up, not divided
+    _scale(symbols, scales, width, fractions, out)
     return out
 
 
 @compiled()
-def _scale(symbols: Any, scales: Any, width: int, levels: int, out: Any) -> None:
+def _scale(symbols: Any, scales: Any, width: int, fractions: Any, out: Any) -> None:
     for bucket in range(scales.size):
         start, end = bucket * width, min((bucket + 1) * width, out.size)
-        _scale_bucket(symbols[start:end], np.float64(scales[bucket]), levels, out[start:end])
+        _scale_bucket(symbols[start:end], np.float64(scales[bucket]), fractions, out[start:end])
 
 
 @inner()
-def _scale_bucket(symbols: Any, scale: float, levels: int, out: Any) -> None:
+def _scale_bucket(symbols: Any, scale: float, fractions: Any, out: Any) -> None:
     never_inlined()
     wide_vectors()
-    middle, most = np.int32(levels), np.float64(levels)
-    if levels == 1:  # a division by 1 takes its time, too
-        for i in range(out.size):
-            out[i] = scale * np.float64(np.int32(symbols[i]) - middle)
-    else:
-        for i in range(out.size):
-            out[i] = scale * (np.float64(np.int32(symbols[i]) - middle) / most)
+    for i in range(out.size):
+        out[i] = scale * fractions[symbols[i]]
 
 
 def two_values(symbols: Array, values: Array) -> Array:
@@ -143,6 +139,34 @@ def _choose_row(symbols: Any, zero: Any, one: Any, out: Any) -> None:
         out[j] = b if symbols[j] else a
 
 
+def pack_pairs(numbers: Array) -> Array:
+    out = np.zeros(-(-numbers.size // 2), np.uint8)
+    _pack_pairs(numbers, out)
+    if numbers.size % 2:
+        out[-1] = numbers[-1] << 4
+    return out
+
+
+@compiled()
+def _pack_pairs(numbers: Any, out: Any) -> None:
+    wide_vectors()
+    for i in range(numbers.size // 2):
+        out[i] = numbers[2 * i] << 4 | numbers[2 * i + 1]
+
+
+def unpack_pairs(packed: Array, count: int) -> Array:
+    out = np.empty(packed.size * 2, np.uint8)
+    _unpack_pairs(np.require(packed, requirements="W"), out)  # numba compiles read-only arrays apart
+    return out[:count]
+
+
+@compiled()
+def _unpack_pairs(packed: Any, out: Any) -> None:
+    wide_vectors()
+    for i in range(packed.size):
+        out[2 * i], out[2 * i + 1] = packed[i] >> 4, packed[i] & 15
+
+
 def pack_trits(symbols: Array) -> Array:
     padded = np.zeros(-(-symbols.size // TRITS) * TRITS, np.uint8)
     padded[: symbols.size] = symbols
@@ -163,7 +187,7 @@ def _pack_trits(symbols: Any, out: Any) -> None:
 
 def unpack_trits(packed: Array, count: int) -> Array:
     out = np.empty(packed.size * TRITS, np.uint8)
-    _unpack_trits(np.require(packed, requirements="W"), DIGITS, out)  # numba compiles read-only arrays apart
+    _unpack_trits(np.require(packed, requirements="W"), DIGITS, out)  # as in unpack_pairs
     return out[:count]
 
 

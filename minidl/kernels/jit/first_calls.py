@@ -220,6 +220,7 @@ def _compress(row: Array) -> None:
     symbols = few_bits.levels_at_random(row, np.ones(1), row.size, 1, np.ones(row.size))
     few_bits.numbers_of_levels(symbols, row[:1], row.size, 1)
     few_bits.two_values(symbols, np.ones((2, 1), row.dtype))
+    few_bits.unpack_pairs(few_bits.pack_pairs(symbols), symbols.size)
     few_bits.unpack_trits(few_bits.pack_trits(symbols), symbols.size)
 
 
