@@ -2,7 +2,8 @@
 
 The docstrings are plain text for `help()`. Their layout says what each part is:
 
-    paragraph      lines at the left; names in single backticks become links where they lead somewhere
+    paragraph      lines at the left, until a full stop where another word would fit into the line; names in single
+                   backticks become links where they lead somewhere
     section        a title without a full stop, and the indented lines below it
     definitions    lines of two columns, name and meaning, with two spaces or more between them
     settings       several lines `name: meaning`, which stay one a line
@@ -109,12 +110,15 @@ def as_written(text: str) -> str:
 
 
 def prose(text: str, target: Target) -> str:
-    """A paragraph; of several settings (`name: meaning`), each begins a line."""
+    """Paragraphs, or several settings (`name: meaning`), of which each begins a line."""
     settings = re.split(rf"\n(?={SETTING})", text)
     if sum(bool(re.match(SETTING, line)) for line in settings) > 1:
         return "".join(f"| {linked(' '.join(line.split()), target)}\n" for line in settings) + "\n"
-    joined = linked(" ".join(text.split()), target)
-    return "\\" * bool(MARKUP.match(joined)) + f"{joined}\n\n"
+    result = ""
+    for paragraph in re.sub(r"(?m)^(.{1,90}\.)\n(?=[A-Z`])", r"\1\n\n", text).split("\n\n"):
+        joined = linked(" ".join(paragraph.split()), target)
+        result += "\\" * bool(MARKUP.match(joined)) + f"{joined}\n\n"
+    return result
 
 
 def linked(text: str, target: Target) -> str:

@@ -129,4 +129,9 @@ def test_lists_stay_lists_also_below_a_sentence_and_indented():
 def test_settings_one_a_line_stay_one_a_line_and_a_sentence_with_a_colon_stays_a_sentence():
     settings = marked_up("nodes: a number\n    of ranks\nspeed: in flops", {}.get)
     assert settings == ["| nodes: a number of ranks", "| speed: in flops", ""]
-    assert marked_up("It says this: that.\nThis then: that.", {}.get) == ["It says this: that. This then: that.", ""]
+    assert marked_up("It says this: that\nand then: that.", {}.get) == ["It says this: that and then: that.", ""]
+
+
+def test_a_sentence_that_ends_early_ends_its_paragraph_and_one_that_fills_its_line_does_not():
+    full = "This sentence fills its line to the last column, so that no further word would fit into it behind the stop."
+    assert marked_up(f"First.\nThen.\n{full}\nAnd so\non.", {}.get) == ["First.", "", "Then.", "", f"{full} And so on.", ""]
