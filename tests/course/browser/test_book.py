@@ -19,8 +19,9 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
 import minidl.compress
-from course.book import api, contents, site
+from course.book import api, conf, contents, site
 from course.setup.bootstrap import ROOT
+from minidl import nn, optim
 from tests.course.browser.lab_in_browser import CHROMEDRIVER, CHROMIUM, chromium, wait_for
 from tests.tiers import exhaustively
 
@@ -164,6 +165,9 @@ def test_a_class_has_its_signature_and_its_methods_and_a_method_its_docstring(bo
     text = re.sub(r"\s", "", re.sub("<[^>]*>", "", page))
     assert "classTopK(density,*,all_reduce='gather')" in html.unescape(text)
     assert "begin_step(norm,nodes)¶Clipthenextgradient" in text
+    kinds = {nn.ReLU: "()", optim.StepLR: "(optimizer, step_size, gamma=0.1, last_epoch=-1)"}
+    for kind, taken in kinds.items():
+        assert conf.signature(None, "class", "", kind, None, "(*args, **options)", "") == (taken, "")
 
 
 @in_browser
