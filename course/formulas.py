@@ -57,7 +57,6 @@ def harmless(found: Element, parent: Element | None = None) -> Element:
         element.attrib |= dict.fromkeys(("lspace", "rspace"), "0")
     element.tail = html.unescape(found.tail or "")
     for place, child in enumerate(found):
-        # Without a row of its own, a bracket under an exponent is drawn small and low by Chromium.
         is_bracket = place == 0 and child.tag == "mo" and tag in ("msub", "msup", "msubsup")
-        harmless(child, SubElement(element, "mrow") if is_bracket else element)
+        harmless(child, SubElement(element, "mrow") if is_bracket else element)  # else Chromium draws it small, low
     return element

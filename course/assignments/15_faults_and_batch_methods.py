@@ -1,10 +1,12 @@
 # %% [markdown]
 # # Faults and batch methods: exercises
 #
-# The lectures of chapter 15: what dies and what survives; how often to save; and batch methods. In this notebook you
-# compute the direction of L-BFGS from vectors that never leave their servers. You hand out the portions of a batch to
-# workers, some of which are slow and some of which never return. You find the best interval between checkpoints. Then
-# you write a training loop that can be killed at any moment.
+# The lectures: [15a](../../notebooks/15a_what_dies_and_what_survives.ipynb), what dies and what survives;
+# [15b](../../notebooks/15b_how_often_to_save.ipynb), how often to save; and
+# [15c](../../notebooks/15c_batch_methods.ipynb), batch methods. In this notebook you compute the direction of L-BFGS
+# from vectors that never leave their servers. You hand out the portions of a batch to workers, some of which are slow
+# and some of which never return. You find the best interval between checkpoints. Then you write a training loop that
+# can be killed at any moment.
 #
 # **How it works.** Replace `raise NotImplementedError(...)` by your code. Run the cell, then the check below it, as
 # often as you like. A check says what it called, what it expected and what it got, and gives points for parts.

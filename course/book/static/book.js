@@ -48,3 +48,17 @@ for (const formula of document.querySelectorAll("math:not(.formula math)")) {
   if (after) whole.nextSibling.data = whole.nextSibling.data.slice(after.length);
   whole.append(before, formula, after);
 }
+// A parameter or a word of code is not broken, unless it is long.
+for (const part of document.querySelectorAll(".sig-param, :is(p, li) code .pre"))
+  if (part.textContent.length < 30) part.style.whiteSpace = "nowrap";
+// An option of a command is not broken between its hyphens.
+for (const box of document.querySelectorAll(".highlight-sh pre"))
+  box.innerHTML = box.innerHTML.replace(/(?<=[ >])--?[a-z][\w-]*/g, "<span style='white-space: nowrap'>$&</span>");
+// A longer name is broken behind a dot or an underscore.
+for (const name of document.querySelectorAll(".pre, .title, h1, .sidebar-tree a")) {
+  if (getComputedStyle(name).whiteSpace === "nowrap") continue;
+  for (const text of [...name.childNodes].filter((node) => node.nodeType === Node.TEXT_NODE)) {
+    const [first, ...others] = text.data.split(/(?<=[._])(?=[a-z])/i);
+    text.replaceWith(first, ...others.flatMap((other) => [document.createElement("wbr"), other]));
+  }
+}

@@ -34,14 +34,16 @@ def test_every_notebook_and_every_guide_is_in_the_table_of_contents_once():
     assert sorted(found) == sorted(texts - NOT_READ)
 
 
-def test_links_lead_to_pages_and_files_without_a_page_to_the_repository():
+def test_links_lead_to_pages_with_their_titles_and_files_without_a_page_to_the_repository():
     pages = {"course/a.md": "course/a", "minidl/nn": "reference/minidl.nn", "minidl/cluster/README.md": "minidl/b"}
     text = "[`x`](../LICENSE), [nn](../minidl/nn/), [c](../minidl/cluster), [w](https://e.org/a.md) `[k](a.md)`"
+    text += " [`a.md`](a.md#Two-words) [`minidl/nn/`](../minidl/nn/)"
     text += "\n```text\n[k](a.md)\n```\n[t](#Two-words) ![p](p.png)"
     links = Links(pages, "https://github.com/a/b")
     assert links.rewritten(text, "course/b.md") == (
         "[`x`](https://github.com/a/b/blob/main/LICENSE), {doc}`nn </reference/minidl.nn>`, [c](/minidl/b.md), "
-        "[w](https://e.org/a.md) `[k](a.md)`\n```text\n[k](a.md)\n```\n[t](#two-words) ![p](/course/p.png)"
+        "[w](https://e.org/a.md) `[k](a.md)` [](/course/a.md#two-words) {doc}`/reference/minidl.nn`\n"
+        "```text\n[k](a.md)\n```\n[t](#two-words) ![p](/course/p.png)"
     )
     assert links.pictures == {"course/p.png"}
     assert Links(pages).rewritten(text, "course/b.md").startswith("`x`, {doc}`nn")

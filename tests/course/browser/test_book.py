@@ -19,8 +19,9 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
 import minidl.compress
-from course.book import api, contents, site
+from course.book import api, conf, contents, site
 from course.setup.bootstrap import ROOT
+from minidl import nn, optim
 from tests.course.browser.lab_in_browser import CHROMEDRIVER, CHROMIUM, chromium, wait_for
 from tests.tiers import exhaustively
 
@@ -49,8 +50,8 @@ for (const image of document.images) {
 const columns = /[^.\\s] {2,}[^\\s#].*\\n(.*\\n)*.*[^.\\s] {2,}[^\\s#]/;
 for (const e of document.querySelectorAll("article :is(p, li, td, pre):not(.table-wrapper *, .output *)")) {
     const isTable = e.matches(":is(.highlight-none, .highlight-text, .doctest) pre") && columns.test(e.textContent);
-    const isWrong = isTable ? getComputedStyle(e).whiteSpace !== "pre" : e.scrollWidth > e.clientWidth + 1;
-    if (isWrong) found.push((isTable ? "wrapped: " : "cut: ") + e.textContent.slice(0, 40));
+    if (isTable ? getComputedStyle(e).whiteSpace !== "pre" : e.scrollWidth > e.clientWidth + 1)
+        found.push((isTable ? "wrapped: " : "cut: ") + e.textContent.slice(0, 40));
 }
 for (const e of document.querySelectorAll("math")) {
     const {parentElement, data = ""} = e.nextSibling ?? e.parentElement.nextSibling ?? e;
@@ -164,6 +165,9 @@ def test_a_class_has_its_signature_and_its_methods_and_a_method_its_docstring(bo
     text = re.sub(r"\s", "", re.sub("<[^>]*>", "", page))
     assert "classTopK(density,*,all_reduce='gather')" in html.unescape(text)
     assert "begin_step(norm,nodes)¶Clipthenextgradient" in text
+    kinds = {nn.ReLU: "()", optim.StepLR: "(optimizer, step_size, gamma=0.1, last_epoch=-1)"}
+    for kind, taken in kinds.items():
+        assert conf.signature(None, "class", "", kind, None, "(*args, **options)", "") == (taken, "")
 
 
 @in_browser
