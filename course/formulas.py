@@ -49,12 +49,14 @@ def harmless(found: Element, parent: Element | None = None) -> Element:
     kept = {name: value for name, value in found.attrib.items() if name in ATTRIBUTES and VALUE.fullmatch(value)}
     element = Element(tag, kept) if parent is None else SubElement(parent, tag, kept)
     element.text = html.unescape(found.text or "")  # the converter writes signs as character references
-    if tag == "mi" and len(element.text) > 1 and element.text.isalpha():  # a function, such as sin
+    if tag == "mi" and not re.fullmatch(r"\w|\w*\d|[∂∇∞]?", element.text):  # a function, such as sin, or a sign
         element.tag = "mo"
+    if element.tag == "mo" and element.text.isalpha():
         element.attrib |= dict.fromkeys(("lspace", "rspace"), "0.167em")
     elif element.text in ("|", "‖"):  # these enclose; browsers space them as relations
         element.attrib |= dict.fromkeys(("lspace", "rspace"), "0")
     element.tail = html.unescape(found.tail or "")
-    for child in found:
-        harmless(child, element)
+    for place, child in enumerate(found):
+        is_bracket = place == 0 and child.tag == "mo" and tag in ("msub", "msup", "msubsup")
+        harmless(child, SubElement(element, "mrow") if is_bracket else element)  # else Chromium draws it small, low
     return element

@@ -43,7 +43,8 @@ if TYPE_CHECKING:  # else they are imported when they are first named: `minidl -
     from minidl.tensor import Tensor, backward, grad
     from minidl.tensor.dependency_graph import dependency_graph, depth
 
-__version__ = "0.1.0"  # read by pyproject.toml, too
+__version__ = "0.1.0"
+"""The version of this library; pyproject.toml reads it here."""
 
 __all__ = [
     "Tensor",

@@ -218,7 +218,7 @@ check.timeline(ring_all_reduce, p=4, n=400_000)
 # ## 3. Recursive doubling (3 points)
 # A ring of p ranks has 2(p - 1) steps, and each costs a message's start-up. Where vectors are short that is all the
 # time there is. Recursive doubling needs log2 p rounds: in round k partners exchange *all* that they have and both
-# add, after which groups of 2^(k + 1) ranks agree.
+# add, after which groups of $2^{k + 1}$ ranks agree.
 #
 # That works where p is a power of two. For other p, the ranks beyond the greatest power of two first fold their
 # vectors into those of the others, and get the result in the end. This fold is given.

@@ -32,7 +32,8 @@ from course.checks import averaging as check
 #
 # ## 1. Elastic averaging (5 points)
 # ### 1a. Workers and a centre (3 points)
-# Each worker has weights of its own, x_i, and all workers know the centre c. In some steps a pull ties them together:
+# Each worker has weights of its own, $x_i$, and all workers know the centre $c$. In some steps a pull ties them
+# together:
 #
 # $$x_i \leftarrow x_i - \eta\, g_i(x_i) - \alpha\,(x_i - c), \qquad c \leftarrow c + \alpha \sum_i (x_i - c),$$
 #
@@ -209,7 +210,7 @@ check.rounds_and_words(
 # %% [markdown]
 # ## 3. Gossip (5 points)
 # ### 3a. A mixing matrix (2 points)
-# Machines on a graph average with their neighbours: in a step, machine i takes the sum over j of W[i, j] x_j. If the
+# Machines on a graph average with their neighbours: in a step, machine $i$ takes $\sum_j W_{ij}\, x_j$. If the
 # rows of W sum to 1, each machine takes an average. If the columns sum to 1, the mean of all machines stays as it is.
 # On a ring, both are easy. On other graphs, machines have different numbers of neighbours.
 

@@ -141,9 +141,9 @@ check.corrected_run(
 #
 # $$\mathrm{E}\,|G_B|^2 = |G|^2 + \mathrm{tr}(\Sigma) / B .$$
 #
-# The *noise scale* B_simple = tr(Sigma) / |G|² says how large a minibatch pays (McCandlish et al., arXiv:1812.06162).
-# Nobody knows G and Sigma in a large run. But mean gradients over minibatches of two sizes give two equations for the
-# two unknowns.
+# The *noise scale* $B_{\text{simple}} = \mathrm{tr}(\Sigma) / |G|^2$ says how large a minibatch pays (McCandlish et
+# al., arXiv:1812.06162). Nobody knows $G$ and $\Sigma$ in a large run. But mean gradients over minibatches of two sizes
+# give two equations for the two unknowns.
 #
 # ### 2a. From minibatches of two sizes (2 points)
 
@@ -283,7 +283,7 @@ check.lars_step(
 #
 # $$S(B) = S_{\min} \left(1 + B_c / B\right)$$
 #
-# steps. Far below the critical minibatch B_c, twice the minibatch halves the steps. Far above it, it only costs
+# steps. Far below the critical minibatch $B_c$, twice the minibatch halves the steps. Far above it, it only costs
 # samples. The time to the target is S(B) times the seconds of a step.
 #
 # ### 4a. By a formula (2 points)
@@ -376,18 +376,18 @@ check.best_measured_batch(best_measured_batch, seed=26)
 
 # %% [markdown]
 # ## 5. In a few sentences (2 points, graded by hand)
-# A vendor trains with minibatches of 8 B_c samples on a cluster whose steps then take 97 % of their time for computing.
-# With minibatches of B_c it was 80 %. The vendor reports "1.2 times as many samples a second, so 1.2 times faster".
-# Compute how the time to the target changes if the nodes stay the same. Say which number the vendor should have
-# reported, and what a run with 8 B_c may need beyond this time to reach the target at all.
+# A vendor trains with minibatches of $8 B_c$ samples on a cluster whose steps then take 97 % of their time for
+# computing. With minibatches of $B_c$ it was 80 %. The vendor reports "1.2 times as many samples a second, so 1.2 times
+# faster". Compute how the time to the target changes if the nodes stay the same. Say which number the vendor should
+# have reported, and what a run with $8 B_c$ may need beyond this time to reach the target at all.
 
 # %% [markdown] manual="vendor" points=2
-# To the target a run needs E = S B = S_min (B + B_c) samples: with B = B_c that is 2 S_min B_c, with 8 B_c it is
-# 9 S_min B_c, 4.5 times as many. They are processed 0.97 / 0.80 = 1.21 times as fast, so the time to the target is
-# 4.5 / 1.21 = 3.7 times as long (1 point). Seconds to the target, at a stated error, over several seeds, is the number
-# to report; samples a second is only one of its two factors. The hyperbola holds for the best rate of each minibatch: a
-# run with 8 B_c needs a rate of its own, warm-up, perhaps LARS, and without them it may miss the target altogether
-# (1 point for the number and one of these).
+# To the target a run needs $E = S B = S_{\min} (B + B_c)$ samples: with $B = B_c$ that is $2 S_{\min} B_c$, with
+# $8 B_c$ it is $9 S_{\min} B_c$, 4.5 times as many. They are processed 0.97 / 0.80 = 1.21 times as fast, so the
+# time to the target is 4.5 / 1.21 = 3.7 times as long (1 point). Seconds to the target, at a stated error, over several
+# seeds, is the number to report; samples a second is only one of its two factors. The hyperbola holds for the best
+# rate of each minibatch: a run with $8 B_c$ needs a rate of its own, warm-up, perhaps LARS, and without them it
+# may miss the target altogether (1 point for the number and one of these).
 #
 # **The lectures' questions to argue about, for the teacher**
 #
@@ -406,18 +406,19 @@ check.best_measured_batch(best_measured_batch, seed=26)
 # from a large curvature at the start. Four runs, with and without each, show it; You et al. use both. 3. The squares of
 # the norms of w and g of each half: two numbers a layer, which fit into one all-reduce for all layers.
 #
-# *08d.* 1. Electricity is paid by the sample, so to smaller minibatches: with B_c/4 the run needs 1.25 E_min in place
-# of 2 E_min, and 5 S_min steps in place of 2 S_min. How far is a question of patience. 2. Late, where most of the steps
-# are. A minibatch that is too large for the short start wastes few samples. 3. Tune the rate for each minibatch, and
-# train to the same loss, counting steps: after the same number of epochs 8,192 has made a thirty-second of the steps.
+# *08d.* 1. Electricity is paid by the sample, so to smaller minibatches: with $B_c/4$ the run needs $1.25 E_{\min}$ in
+# place of $2 E_{\min}$, and $5 S_{\min}$ steps in place of $2 S_{\min}$. How far is a question of patience. 2. Late,
+# where most of the steps are. A minibatch that is too large for the short start wastes few samples. 3. Tune the rate
+# for each minibatch, and train to the same loss, counting steps: after the same number of epochs 8,192 has made a
+# thirty-second of the steps.
 #
 # *08e.* 1. The spread of the weights grows with rate / (B (1 - m)), so momentum raises it like a larger rate. In place
-# of decaying the rate one can grow the minibatch, or lower m. 2. When the minibatch is far above B_c, so that more
+# of decaying the rate one can grow the minibatch, or lower m. 2. When the minibatch is far above $B_c$, so that more
 # samples save no steps, or when it does not fit. 3. For a rate tuned for each of them, the number of steps (8,192 makes
 # a thirty-second of them), the training loss, and several seeds.
 #
 # *08f.* With t seconds of all-reduce and c seconds a sample: 1. If the all-reduce hides behind all of the computing, a
-# step takes max(t, B c / p), and the best minibatch is t p / c, where it is just hidden. Without overlap it was the
-# geometric mean of t p / c and B_c. So it moves away from B_c. 2. It stays: t and c are both divided by four, and so is
-# the time to the target. 3. One node with B = 1: it needs no all-reduce and wastes no sample. It takes
-# S_min (1 + B_c) c seconds. Each further node saves less time than it costs.
+# step takes $\max(t, B c / p)$, and the best minibatch is $t p / c$, where it is just hidden. Without overlap it was
+# the geometric mean of $t p / c$ and $B_c$. So it moves away from $B_c$. 2. It stays: t and c are both divided by four,
+# and so is the time to the target. 3. One node with B = 1: it needs no all-reduce and wastes no sample. It takes
+# $S_{\min} (1 + B_c)\, c$ seconds. Each further node saves less time than it costs.

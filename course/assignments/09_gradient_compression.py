@@ -305,7 +305,7 @@ check.sparse_sum(
 # message before the message, and saves all indices and the fill-in: the sum has k entries. What is lost are entries
 # that are large on other nodes; with error feedback they come later. 2. What is left out of partial sums belongs to
 # several nodes. The rank that drops it has to keep it in its own residual, or it is lost. 3. Gathering is out, as p d
-# grows 16 times: split, or a d of a sixteenth. A larger minibatch has fewer steps, and so fewer sums, up to B_c.
+# grows 16 times: split, or a d of a sixteenth. A larger minibatch has fewer steps, and so fewer sums, up to $B_c$.
 #
 # *09d.* 1. A power of two changes the exponent alone: scaling and unscaling are exact, as long as nothing overflows.
 # 2. Each number is then its own norm, sent in 32 bits: nothing is saved. 3. The mean of means with unequal shards

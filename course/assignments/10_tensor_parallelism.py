@@ -1,10 +1,11 @@
 # %% [markdown]
 # # Tensor parallelism: exercises
 #
-# The lectures: 10a, how to divide a layer over several ranks; 10b, groups of ranks; 10c, grids. In this notebook you
-# divide the layers of a transformer: linear layers, an MLP, attention, the embedding and the loss. You multiply
-# matrices on a grid of ranks. You find the groups of ranks that data, pipeline and tensor parallelism need, and the
-# grid that sends the fewest words.
+# The lectures: [10a](../../notebooks/10a_dividing_a_layer.ipynb), how to divide a layer over several ranks;
+# [10b](../../notebooks/10b_groups.ipynb), groups of ranks; and [10c](../../notebooks/10c_grids.ipynb), grids. In this
+# notebook you divide the layers of a transformer: linear layers, an MLP, attention, the embedding and the loss. You
+# multiply matrices on a grid of ranks. You find the groups of ranks that data, pipeline and tensor parallelism need,
+# and the grid that sends the fewest words.
 #
 # **How it works.** Replace `raise NotImplementedError(...)` by your code. Run the cell, then the check below it, as
 # often as you like. A check says what it called, what it expected and what it got, and gives points for parts.

@@ -29,7 +29,7 @@ from course.checks import pipelines as check
 #   from `"B3"` of stage s + 1.
 # - `"U0"`: the update of the stage's weights, with the gradient of the whole minibatch.
 #
-# A stage that needs something waits for it. A forward takes t_F seconds on every stage, a backward t_B. Updates and
+# A stage that needs something waits for it. A forward takes $t_F$ seconds on every stage, a backward $t_B$. Updates and
 # messages take no time here. From its forward to its backward, a micro-batch occupies memory on a stage: its
 # activations are kept. The *bubble* is the time in which a stage is idle, between the first forward and the last
 # backward of the pipeline.

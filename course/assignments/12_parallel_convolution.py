@@ -1,9 +1,10 @@
 # %% [markdown]
 # # Parallel convolution: exercises
 #
-# The lectures of chapter 12: halos; then channels and filters, and which division suits which layer. In this notebook
-# you count the bytes that a division of a convolution costs. You exchange halos between ranks that share an image. You
-# compute the gradients of a convolution over slabs. Then you divide a convolution by its channels.
+# The lectures: [12a](../../notebooks/12a_halos.ipynb), halos; and
+# [12b](../../notebooks/12b_channels_and_filters.ipynb), channels and filters, and which division suits which layer. In
+# this notebook you count the bytes that a division of a convolution costs. You exchange halos between ranks that share
+# an image. You compute the gradients of a convolution over slabs. Then you divide a convolution by its channels.
 #
 # **How it works.** Replace `raise NotImplementedError(...)` by your code. Run the cell, then the check below it, as
 # often as you like. A check says what it called, what it expected and what it got, and gives points for parts.

@@ -1,10 +1,11 @@
 # %% [markdown]
 # # Putting it together: exercises
 #
-# The lectures of chapter 14: mixtures of experts; which ways of sharing go together; and the planner. In this
-# notebook you route tokens to experts. You write a training step whose experts are divided among the ranks. You
-# compute how long a step takes with data, pipeline and tensor parallelism at once. Then you search for the best plan
-# of a model on a cluster.
+# The lectures: [14a](../../notebooks/14a_experts.ipynb), mixtures of experts;
+# [14b](../../notebooks/14b_which_go_together.ipynb), which ways of sharing go together; and
+# [14c](../../notebooks/14c_the_planner.ipynb), the planner. In this notebook you route tokens to experts. You write a
+# training step whose experts are divided among the ranks. You compute how long a step takes with data, pipeline and
+# tensor parallelism at once. Then you search for the best plan of a model on a cluster.
 #
 # **How it works.** Replace `raise NotImplementedError(...)` by your code. Run the cell, then the check below it, as
 # often as you like. A check says what it called, what it expected and what it got, and gives points for parts.

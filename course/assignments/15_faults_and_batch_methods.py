@@ -1,10 +1,12 @@
 # %% [markdown]
 # # Faults and batch methods: exercises
 #
-# The lectures of chapter 15: what dies and what survives; how often to save; and batch methods. In this notebook you
-# compute the direction of L-BFGS from vectors that never leave their servers. You hand out the portions of a batch to
-# workers, some of which are slow and some of which never return. You find the best interval between checkpoints. Then
-# you write a training loop that can be killed at any moment.
+# The lectures: [15a](../../notebooks/15a_what_dies_and_what_survives.ipynb), what dies and what survives;
+# [15b](../../notebooks/15b_how_often_to_save.ipynb), how often to save; and
+# [15c](../../notebooks/15c_batch_methods.ipynb), batch methods. In this notebook you compute the direction of L-BFGS
+# from vectors that never leave their servers. You hand out the portions of a batch to workers, some of which are slow
+# and some of which never return. You find the best interval between checkpoints. Then you write a training loop that
+# can be killed at any moment.
 #
 # **How it works.** Replace `raise NotImplementedError(...)` by your code. Run the cell, then the check below it, as
 # often as you like. A check says what it called, what it expected and what it got, and gives points for parts.
@@ -172,8 +174,8 @@ check.run_portions(
 # much work; if it saves often, it does little else. Its *goodput* is the share of the time that is spent on work which
 # is not lost.
 #
-# Young (1974) found the interval √(2 · write · M), with M the job's mean time between failures. This holds as long as
-# writing takes much less time than M, which it no longer does on thousands of machines.
+# Young (1974) found the interval $\sqrt{2 \cdot \text{write} \cdot M}$, with $M$ the job's mean time between failures.
+# This holds as long as writing takes much less time than M, which it no longer does on thousands of machines.
 
 
 # %% solution="best_interval"
@@ -283,11 +285,11 @@ check.train_with_checkpoints(train_with_checkpoints, cases=[(9, 3, 6), (7, 2, 3)
 # with it today?
 
 # %% [markdown] manual="more_machines" points=2
-# The job fails twice as often: every 22 minutes instead of 43. The interval √(2 write M) shrinks by √2, and the share
-# that is lost, about √(2 write / M), grows by √2, if writing takes as long as before. If checkpoints are written in the
-# background, only the time for which training stands still counts in `write`: a copy in memory takes much less, so the
-# interval may be shorter, and less is lost. But a checkpoint cannot be used before it is complete, so a failure loses
-# the interval that is being written, too (1 point).
+# The job fails twice as often: every 22 minutes instead of 43. The interval $\sqrt{2 \cdot \text{write} \cdot M}$
+# shrinks by $\sqrt 2$, and the share that is lost, about $\sqrt{2 \cdot \text{write} / M}$, grows by $\sqrt 2$, if
+# writing takes as long as before. If checkpoints are written in the background, only the time for which training stands
+# still counts in `write`: a copy in memory takes much less, so the interval may be shorter, and less is lost. But a
+# checkpoint cannot be used before it is complete, so a failure loses the interval that is being written, too (1 point).
 #
 # The gradient of a portion depends on the weights of this iteration and on the data alone, so both copies are the same,
 # and the coordinator counts each portion once. A server adds whatever comes: a second copy is a second update, and it

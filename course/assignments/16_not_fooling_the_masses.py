@@ -1,8 +1,8 @@
 # %% [markdown]
 # # Not fooling the masses: exercises
 #
-# The lectures of chapter 16: twelve ways to fool the masses. In this notebook you judge reports: first by a program,
-# then by reading.
+# The lecture is [16a](../../notebooks/16a_twelve_ways.ipynb): twelve ways to fool the masses. In this notebook you
+# judge reports: first by a program, then by reading.
 #
 # **How it works.** Replace `raise NotImplementedError(...)` by your code. Run the cell, then the check below it, as
 # often as you like. A check says what it called, what it expected and what it got, and gives points for parts.

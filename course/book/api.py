@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import ast
 import functools
 import importlib
 import inspect
 import itertools
 import pkgutil
-from types import ModuleType
+from types import FunctionType, MethodType, ModuleType
 
 import minidl
 from course.book.markup import marked_up
 
+KINDS = ("Modules", "Classes", "Functions", "Values", "On other pages")
+"""The headings of a page."""
+
 
 def index(packages: list[ModuleType]) -> str:
     """The page that lists the packages."""
-    title = "Every class and function"
-    names = "\n".join(f"   {package.__name__}" for package in packages)
-    return f"{title}\n{'=' * len(title)}\n\n.. toctree::\n   :maxdepth: 1\n\n{names}\n"
+    lines = [*heading("Every class and function", "="), ".. toctree::\n   :hidden:\n   :glob:\n\n   minidl*\n"]
+    return "\n".join([*lines, *(line for package in packages for line in summary(package.__name__, package))])
 
 
 @functools.cache
@@ -60,36 +63,74 @@ def documented() -> frozenset[str]:
                 continue
             found.add(f"{package.__name__}.{name}")
             if isinstance(value, type):
-                methods = [method for method, attribute in vars(value).items() if is_method(attribute)]
-                found |= {f"{package.__name__}.{name}.{method}" for method in methods if not method.startswith("_")}
+                methods = [method for method, attribute in vars(value).items() if is_shown(method, attribute)]
+                found |= {f"{package.__name__}.{name}.{method}" for method in methods}
     return frozenset(found)
 
 
 def page(package: ModuleType) -> str:
-    """A package's page: its docstring, then every public name."""
+    """A package's page: its docstring, a list of its names, then every public name under the heading of its kind."""
     title = package.__name__
-    lines = [title, "=" * len(title), "", f".. py:module:: {title}", "", *described(package.__doc__, title)]
+    groups: dict[str, list[str]] = {kind: [] for kind in KINDS}
     for name in public_names(package):
-        lines += entry(package, name)
-    return "\n".join(lines) + "\n"
+        kind, lines = entry(package, name)
+        groups[kind] += lines
+    own = [name for name in public_names(package) if f"{title}.{name}" in documented()]
+    links = " ".join(f":py:obj:`{name} <{title}.{name}>`" for name in own)
+    lines = [*heading(title, "="), f".. py:module:: {title}", "", *described(package.__doc__, title)]
+    lines += [".. container:: names", "", f"   {links}", ""] if links else []
+    for kind, entries in groups.items():
+        lines += [*heading(kind, "-"), *entries] if entries else []
+    return "\n".join(lines)
 
 
-def entry(package: ModuleType, name: str) -> list[str]:
-    """One public name: a link to the page that describes it, or what Sphinx takes signature and docstring from."""
+def heading(text: str, line: str) -> list[str]:
+    return [text, line * len(text), ""]
+
+
+def entry(package: ModuleType, name: str) -> tuple[str, list[str]]:
+    """The heading of one public name, and a link to the page that describes it, or what Sphinx describes it by."""
     value = getattr(package, name)
     if isinstance(value, ModuleType):
-        return ["", f"- :py:mod:`{value.__name__}`"]
+        return "Modules", summary(value.__name__, value)
     if (first := home(name, value)) is not package:
-        return ["", f"- :py:obj:`{first.__name__}.{name}`"]
+        return "On other pages", summary(f"{first.__name__}.{name}", value)
     if isinstance(value, type):
-        return ["", f".. autoclass:: {name}", "   :members:"]
-    return ["", f".. {'autofunction' if inspect.isroutine(value) else 'py:data'}:: {name}"]
+        return "Classes", [f".. autoclass:: {name}", "   :members:", ""]
+    if inspect.isroutine(value):
+        return "Functions", [f".. autofunction:: {name}", ""]
+    shown = dict.fromkeys(value, ...) if isinstance(value, dict) else value
+    lines = [f".. py:data:: {name}", f"   :value: {shown!r}".replace("Ellipsis", "..."), ""]
+    return "Values", [*lines, *below(remark(package, name), package.__name__)]
 
 
-def is_method(attribute: object) -> bool:
-    """Whether a member of a class is a method or a property with a docstring."""
-    kinds = (property, functools.cached_property, classmethod, staticmethod)
-    return bool((inspect.isroutine(attribute) or isinstance(attribute, kinds)) and attribute.__doc__)
+def summary(name: str, value: object) -> list[str]:
+    """A link to what has this full name, and the first line of its docstring."""
+    return [f":py:obj:`{name}`", *below((value.__doc__ or "").partition("\n")[0], name)]
+
+
+def below(text: str, place: str) -> list[str]:
+    """A text indented below what it describes."""
+    return [f"   {line}" for line in described(text, place)]
+
+
+def remark(module: ModuleType, name: str) -> str:
+    """The string below the assignment of a value, in this module or in the one that it is imported from.
+
+    Raises LookupError if there is none.
+    """
+    for node, after in itertools.pairwise(ast.parse(inspect.getsource(module)).body):
+        if isinstance(node, ast.ImportFrom) and node.module and name in {alias.name for alias in node.names}:
+            return remark(importlib.import_module(node.module), name)
+        if ast.unparse(node).split()[0].rstrip(":") == name and isinstance(after, ast.Expr):
+            return str(ast.literal_eval(after.value))
+    raise LookupError(f"{module.__name__}.{name} has no description: write a string below its assignment")
+
+
+def is_shown(name: str, attribute: object) -> bool:
+    """Whether a member of a class is a public method or property with a docstring; hints on missing names are none."""
+    kinds = (property, functools.cached_property, classmethod, staticmethod, FunctionType, MethodType)
+    return not name.startswith("_") and isinstance(attribute, kinds) and bool(attribute.__doc__)
 
 
 def described(text: str | None, *places: str) -> list[str]:
@@ -109,6 +150,6 @@ def describe(_app: object, _what: str, name: str, _object: object, _options: obj
     lines[:] = described("\n".join(lines), *itertools.accumulate(name.split("."), "{}.{}".format))
 
 
-def skip(_app: object, _what: str, _name: str, member: object, _is_skipped: bool, _options: object) -> bool:
-    """Tell Sphinx which members of a class it leaves out: all but methods and properties."""
-    return not is_method(member)
+def skip(_app: object, _what: str, name: str, member: object, _is_skipped: bool, _options: object) -> bool:
+    """Tell Sphinx which members of a class it leaves out: all but public methods and properties."""
+    return not is_shown(name, member)

@@ -32,6 +32,8 @@ class Links:
     def rewritten(self, text: str, source: str) -> str:
         """The Markdown of a file with its links as the book needs them; those in code stay.
 
+        A link whose text is the name of a file with a page gets the page's title, or that of the section, as its text.
+
         >>> links = Links({"course/a.md": "course/a", "notebooks/b.ipynb": "notebooks/b"})
         >>> links.rewritten("[b](../notebooks/b.ipynb#Two-words), [licence](../LICENSE)", "course/a.md")
         '[b](/notebooks/b.md#two-words), licence'
@@ -50,10 +52,12 @@ class Links:
             self.pictures.add(path)
             return f"![{match['text']}](/{path})"
         page = self.pages.get(path) or self.pages.get(f"{path}/README.md")
+        name = match["text"].strip("`")
+        is_file = re.search("[./]", name) and f"/{path}".endswith(f"/{name.rstrip('/')}")  # the page's title says more
         if page and page.startswith("reference/"):
-            return f"{{doc}}`{match['text'].strip('`')} </{page}>`"
+            return f"{{doc}}`/{page}`" if is_file else f"{{doc}}`{name} </{page}>`"
         if page:
-            return f"[{match['text']}](/{page}.md{anchor})"
+            return f"[{'' if is_file else match['text']}](/{page}.md{anchor})"
         return f"[{match['text']}]({self.repository}/blob/main/{quote(path)})" if self.repository else match["text"]
 
 

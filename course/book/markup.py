@@ -1,7 +1,15 @@
-"""A docstring in reStructuredText: prose with links, examples, and everything that is laid out as it is written.
+"""A docstring in reStructuredText.
 
-The docstrings are plain text for `help()`. A paragraph becomes a paragraph, and names in single backticks become links
-where they lead somewhere; an indented block (a table of parameters, pseudo-code) keeps its lines and columns.
+The docstrings are plain text for `help()`. Their layout says what each part is:
+
+    paragraph      lines at the left, until a full stop where another word would fit into the line; names in single
+                   backticks become links where they lead somewhere
+    section        a title without a full stop, and the indented lines below it
+    definitions    lines of two columns, name and meaning, with two spaces or more between them
+    settings       several lines `name: meaning`, which stay one a line
+    list           lines that begin with "-", "*" or "1."
+    example        lines from ">>>" to the next empty one
+    literal        other indented lines, such as formulas and pseudo-code, which keep their columns
 """
 
 from __future__ import annotations
@@ -9,18 +17,28 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable
-
-HEADINGS = ("Parameters", "Returns", "Raises", "Notes", "References", "Attributes", "Methods", "Examples", "Example")
-OF_PROSE = ("Notes", "References", "Examples", "Example")
-"""Headings whose indented text is sentences and examples, not a table."""
+from textwrap import dedent, indent
 
 SPECIAL = re.compile(r"([\\*_|<>])")
-LISTED = re.compile(r"[\w.*`\"]+(, [\w.*`\"]+)*: ")
-"""The beginning of `name: meaning`, one a line."""
-ENTRY = re.compile(r"(?P<name>\S(?:.*?\S)??) {2,}(?P<text>\S.*)")
-"""A line of a table: a name, at least two spaces, its meaning."""
-NO_PARAGRAPH = re.compile(r"([-+*•#|]|\(?\w{1,3}[.)]|\.\.|>>>|:\w+:)(\s|$)|[-=~^]{3}")
+MARKUP = re.compile(r"([-+*•#|]|\(?\w{1,3}[.)]|\.\.|>>>|:\w+:)(\s|$)|[-=~^]{3}")
 """What begins a list, a directive or the like in reStructuredText."""
+
+BULLET = r"(?:[-*]|\d+\.) +(?=\S)"
+SETTING = r"[\w.*`\"]+(?:, [\w.*`\"]+)*: "
+NAME = r"(?P<name>\S(?:(?! = |  ).)*) {2,}(?![=#]|\S+= )(?=\S)"
+"""The left column of definitions: no beginning of a formula, no code before a remark."""
+BELOW = r"(?P<below>(?:\n .*)*)"
+TEXT = r"(?P<text>.*(?:\n+ .*)*)"
+"""The rest of a line, and the indented lines below it."""
+
+EXAMPLE = re.compile(r">>>.*(?:\n.+)*")
+INDENTED = re.compile(" " + TEXT)
+ITEM = re.compile(rf"(?P<bullet>{BULLET}){TEXT}")
+SECTION = re.compile(rf"(?P<title>[A-Z].*[^.,:;\n])\n(?= ){TEXT}")
+DEFINITION = re.compile(rf"{NAME}(?P<text>.*){BELOW}\n?")
+LONG_NAME = rf"(?P<name>\S+(?:, \S+)*)(?: (?<=\A.{{%d}})(?P<text>\S.*))?{BELOW}(?:\n|\Z)"
+"""A name that ends just before the column of the meanings, or fills a line."""
+PARAGRAPH = re.compile(rf"(?:{SETTING}.*(?:\n .*)*|.+)(?:\n(?:{SETTING}.*(?:\n .*)*|(?! |{BULLET}|{NAME}).+))*")
 
 Target = Callable[[str], str | None]
 
@@ -33,83 +51,74 @@ def marked_up(text: str, target: Target) -> list[str]:
     >>> marked_up("Like `Linear`, but `x` first.", {"Linear": "minidl.nn.Linear"}.get)
     ['Like :py:obj:`Linear <minidl.nn.Linear>`, but ``x`` first.', '']
     """
-    lines: list[str] = []
-    for block in blocks(inspect.cleandoc(text)):
-        lines += marked_up_block(block, target)
-    return lines
+    return converted(inspect.cleandoc(text), target).splitlines()
 
 
-def blocks(text: str) -> list[list[str]]:
-    """The text cut at its empty lines; an indented block is kept whole with those inside it."""
-    found: list[list[str]] = [[]]
-    for line in text.splitlines():
-        if line:
-            starts_anew = found[-1] and not found[-1][-1] and not line.startswith(" ")
-            if starts_anew or (found[-1] and not found[-1][-1] and not found[-1][0].startswith(" ")):
-                found.append([])
-            found[-1].append(line)
-        elif found[-1] and found[-1][-1]:
-            found[-1].append("")
-    return [without_last_empty_line(block) for block in found if block]
+def converted(text: str, target: Target) -> str:
+    """The same for a text without common indentation, block by block."""
+    result = ""
+    while text := text.lstrip("\n"):
+        found, rest = definitions(text, target)
+        if block := EXAMPLE.match(text):
+            found = f"{block[0]}\n\n"
+        elif block := INDENTED.match(text):
+            found = laid_out(dedent(block[0]), target)
+        elif block := ITEM.match(text):
+            item = converted(inspect.cleandoc(block["text"]), target)
+            found = block["bullet"] + indent(item, " " * len(block["bullet"])).lstrip()
+        elif found:
+            pass
+        elif block := SECTION.match(text):
+            found = f".. rubric:: {linked(block['title'], target)}\n\n{converted(dedent(block['text']), target)}"
+        elif block := PARAGRAPH.match(text):
+            found = prose(block[0], target)
+        result += found
+        text = text[block.end() :] if block else rest
+    return result
 
 
-def without_last_empty_line(block: list[str]) -> list[str]:
-    return block if block[-1] else block[:-1]
+def definitions(text: str, target: Target) -> tuple[str, str]:
+    """The definitions that a text begins with, if any, and the text behind them."""
+    result, column = "", 0
+    while block := DEFINITION.match(text) or (re.match(LONG_NAME % column, text) if column else None):
+        meaning, below = block["text"] or "", block["below"]
+        if not below and (not meaning or "   " in meaning):  # a line of prose, or one of three columns
+            break
+        column = column or block.start("text")
+        meaning = dedent(f"{' ' * column}{meaning}{below}").lstrip()
+        result += f"``{block['name']}``\n{indent(converted(meaning, target), '   ')}"
+        text = text[block.end() :]
+    return result, text
 
 
-def marked_up_block(block: list[str], target: Target) -> list[str]:
-    """One block: an example, a heading with what stands under it, prose, or text that keeps its columns."""
-    if block[0].startswith(">>>"):
-        return [*block, ""]
-    if block[0] in HEADINGS:
-        under = inspect.cleandoc("\n".join(["", *block[1:]]))
-        body = marked_up(under, target) if block[0] in OF_PROSE else table(under.splitlines(), target)
-        return [f".. rubric:: {block[0]}", "", *body]
-    if sum(bool(ENTRY.fullmatch(line)) for line in block) > 1:
-        return table(block, target)
-    if any(line.startswith(" ") for line in block):
-        first = next(number for number, line in enumerate(block) if line.startswith(" "))
-        if first > 0 and not any(NO_PARAGRAPH.match(line) for line in block[:first]):
-            rest = block[first:]
-            if all(line.startswith(" ") or not line for line in rest):
-                return [*prose(block[:first], target), *literal(rest)]
-        return literal(block)
-    if any(NO_PARAGRAPH.match(line) for line in block):
-        return literal(block)
-    return prose(block, target)
-
-
-def table(lines: list[str], target: Target) -> list[str]:
-    """Two columns as a list of definitions; a meaning that has columns itself keeps them."""
-    found: list[tuple[str, list[str]]] = []
-    for line in lines:
-        if (match := ENTRY.fullmatch(line)) and not line.startswith(" "):
-            found.append((match["name"], [match["text"]]))
-        elif line.startswith(" ") and found:
-            found[-1][1].append(line)
+def laid_out(text: str, target: Target) -> str:
+    """Indented lines: lists and definitions, and what is shown as it is written."""
+    result = literal = ""
+    for group in text.split("\n\n"):
+        if ITEM.match(group) or not definitions(group, target)[1]:
+            result += as_written(literal) + converted(group, target)
+            literal = ""
         else:
-            return literal(lines)
-    listed: list[str] = []
-    for name, (first, *others) in found:
-        more = inspect.cleandoc("\n".join(["", *others])).splitlines()
-        has_columns = any(ENTRY.search(line) for line in more) or first.endswith(":")
-        meaning = [*prose([first], target), *literal(more)] if has_columns else prose([first, *more], target)
-        listed += [f"``{name}``", *indented(meaning)]
-    return listed
+            literal += f"{group}\n\n"
+    return result + as_written(literal)
 
 
-def prose(block: list[str], target: Target) -> list[str]:
-    """A paragraph; one setting a line (`name: meaning`) stays one a line."""
-    text = linked("\n".join(block), target)
-    if sum(bool(LISTED.match(line)) for line in block) > 1:
-        joined: list[str] = []
-        for line, original in zip(text.splitlines(), block, strict=True):
-            if joined and not LISTED.match(original):
-                joined[-1] += f" {line}"
-            else:
-                joined.append(f"| {line}")
-        return [*joined, ""]
-    return [*text.splitlines(), ""]
+def as_written(text: str) -> str:
+    """A box; on a telephone its lines are broken (`none`), unless they have columns (`text`)."""
+    kind = "text" if re.search(r"\S {3}", text) else "none"
+    return f".. code-block:: {kind}\n\n{indent(text, '   ')}" if text else ""
+
+
+def prose(text: str, target: Target) -> str:
+    """Paragraphs, or several settings (`name: meaning`), of which each begins a line."""
+    settings = re.split(rf"\n(?={SETTING})", text)
+    if sum(bool(re.match(SETTING, line)) for line in settings) > 1:
+        return "".join(f"| {linked(' '.join(line.split()), target)}\n" for line in settings) + "\n"
+    result = ""
+    for paragraph in re.sub(r"(?m)^(.{1,90}\.)\n(?=[A-Z`])", r"\1\n\n", text).split("\n\n"):
+        joined = linked(" ".join(paragraph.split()), target)
+        result += "\\" * bool(MARKUP.match(joined)) + f"{joined}\n\n"
+    return result
 
 
 def linked(text: str, target: Target) -> str:
@@ -129,14 +138,3 @@ def code(text: str, target: Target) -> str:
     if (full := target(name)) and re.fullmatch(r"[\w.]+(\(\))?", text):
         return f":py:obj:`{text} <{full}>`"
     return f"``{' '.join(text.split())}``" if text == text.strip() else escaped(text)
-
-
-def literal(lines: list[str]) -> list[str]:
-    """Lines that are shown as they are."""
-    columns = min((len(line) - len(line.lstrip()) for line in lines if line), default=0)
-    return [".. code-block:: none", "", *indented([line[columns:] for line in lines]), ""]
-
-
-def indented(lines: list[str]) -> list[str]:
-    """The lines, three columns to the right."""
-    return [f"   {line}" if line else "" for line in lines]

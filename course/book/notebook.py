@@ -9,10 +9,15 @@ from pathlib import Path
 import nbformat
 
 IN_WORDS = re.compile(r"\*In words: (.*)\*", re.S)
+CODE = "<details class='code'><summary>Code</summary>"
+FOLDED = "\n\n</details>"
 
 
 def as_markdown(path: Path) -> tuple[str, dict[str, bytes]]:
-    """A notebook's page in Markdown, and its pictures by the names that the page gives them."""
+    """A notebook's page in Markdown, and its pictures by the names that the page gives them.
+
+    A guess is shown without its code, which repeats the question. Hidden cells in a row are folded up as one.
+    """
     text: list[str] = []
     pictures: dict[str, bytes] = {}
     is_awaited = False  # a guess whose answer is still to come
@@ -20,10 +25,6 @@ def as_markdown(path: Path) -> tuple[str, dict[str, bytes]]:
         if cell.cell_type == "markdown":
             text.append(cell.source)
             continue
-        if cell.source:
-            block = fenced("python", cell.source)
-            is_hidden = bool(cell.metadata.get("jupyter", {}).get("source_hidden"))
-            text.append(folded("class='code'", "Code", block) if is_hidden else block)
         outputs: list[str] = []
         for place, output in enumerate(cell.outputs):
             name = f"{path.stem}_{number}_{place}.png"
@@ -34,14 +35,15 @@ def as_markdown(path: Path) -> tuple[str, dict[str, bytes]]:
                 outputs.append(shown(output))
         result = "\n\n".join(outputs)
         asks = 'class="minidl-guess"' in result
-        text.append(folded("class='result' open", "Result", result) if result and is_awaited and not asks else result)
+        code = fenced("python", cell.source) if cell.source and not asks else ""
+        if code and cell.metadata.get("jupyter", {}).get("source_hidden"):
+            before = text.pop().removesuffix(FOLDED) if text and text[-1].startswith(CODE) else CODE
+            code = f"{before}\n\n{code}{FOLDED}"
+        if result and is_awaited and not asks:
+            result = f"<details class='result' open><summary>Result</summary>\n\n{result}{FOLDED}"
+        text += filter(None, (code, result))
         is_awaited = asks or (is_awaited and "data-against=" not in result)
-    return "\n\n".join(filter(None, text)) + "\n", pictures
-
-
-def folded(attributes: str, summary: str, text: str) -> str:
-    """A text that the reader can fold up."""
-    return f"<details {attributes}><summary>{summary}</summary>\n\n{text}\n\n</details>"
+    return "\n\n".join(text) + "\n", pictures
 
 
 def fenced(language: str, text: str) -> str:

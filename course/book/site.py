@@ -98,6 +98,7 @@ def tree(names: list[str], options: str) -> str:
 
 
 def chapter_text(chapter: Chapter, root: Path) -> str:
-    """The page of a chapter: its question, its lectures and its exercises."""
+    """The page of a chapter: its question, its lectures and its exercises. The capstone's title has no number."""
+    number = f"{chapter.number}. " if chapter.typed == chapter.number else ""
     names = [contents.page_name(source) for source in contents.of_chapter(chapter, root)]
-    return f"# {chapter.number}. {chapter.title}\n\n**{chapter.question}**\n{tree(names, ':maxdepth: 1')}"
+    return f"# {number}{chapter.title}\n\n**{chapter.question}**\n{tree(names, ':maxdepth: 1')}"

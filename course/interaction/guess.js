@@ -1,14 +1,13 @@
 // A guess without a kernel: the browser alone keeps it, and the text below shows how far off it was (as `guess.py` does).
 (() => {
   const make = (tag, properties) => Object.assign(document.createElement(tag), properties);
-  const kept = (window.minidlGuesses ??= {}); // for pages that may not store anything
+  const kept = (window.minidlGuesses ??= {}); // of this page, which may not be allowed to store more
   const place = (key) => `minidl guess ${location.pathname} ${key}`;
   const load = (key) => {
+    if (key in kept) return kept[key];
     try {
       return JSON.parse(localStorage.getItem(place(key)));
-    } catch {
-      return kept[key];
-    }
+    } catch {}
   };
   const store = (key, guess) => {
     kept[key] = guess;
@@ -67,7 +66,7 @@
       const guess = load(key);
       const off = ([right, words]) => (guess.value === right ? ": right" : `: wrong, it is ${words}`);
       const far = () => (answer.length ? off(answer) : ", " + distance(guess.value, answer, unit));
-      span.textContent = guess ? guess.text + far() : "(no guess)";
+      span.textContent = guess ? guess.text + far() : "none";
     }
   };
   const start = (form) => {
@@ -76,19 +75,19 @@
     const noted = make("div", { ariaLive: "polite" });
     const note = (guess) => {
       store(key, guess);
-      noted.textContent = `Your guess: ${guess ? guess.text : "(no guess)"}. Read on.`;
+      noted.textContent = `Your guess: ${guess ? guess.text : "none"}. Read on.`;
       fill();
     };
     const button = (textContent, onclick) => make("button", { type: "button", textContent, onclick, style: "margin:3px" });
-    const field = make("input", { placeholder: `a number${unit && " in " + unit}`, ariaLabel: "your guess" });
+    const field = make("input", { size: 8, ariaLabel: `your guess${unit && " in " + unit}` });
     const read = () => {
       const value = number(field.value, spellings);
-      if (isNaN(value)) noted.textContent = `Please type a number${unit && " in " + unit}, such as 0.5 or 2e3.`;
+      if (isNaN(value)) noted.textContent = "Please type a number, such as 0.5 or 2e3.";
       else note({ value, text: text(value, 10) + (unit === "%" ? unit : unit && " " + unit) });
     };
     field.onchange = read; // Enter, or the focus moves on
     const answers = choices.map(([words, shown], value) => button(words, () => note({ value, text: shown })));
-    const controls = answers.length ? answers : [field, button("guess", read)];
+    const controls = answers.length ? answers : [field, ` ${unit} `, button("guess", read)];
     const guess = load(key);
     if (guess) noted.textContent = `Your guess: ${guess.text}.`;
     form.replaceChildren(...controls, button("give up", () => note(null)), noted);

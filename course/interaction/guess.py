@@ -23,7 +23,7 @@ from IPython.display import display
 from course.figures.page import say
 from course.interaction import frontend, without_kernel
 
-NO_GUESS = "(no guess)"
+NO_GUESS = "none"
 CLOSE = 0.05
 """A number this close to the answer, relative to it, counts as right."""
 
@@ -53,7 +53,7 @@ class Guess:
         return NO_GUESS if self.value is None else shown(self.value, self.unit)
 
     def against(self, answer: Choice) -> str:
-        """The guess and how far off it is: "0.5 s, too small by a factor of 3", "ring: right", "(no guess)".
+        """The guess and how far off it is: "0.5 s, too small by a factor of 3", "ring: right", "none".
 
         Without a person the text is HTML, for `say` and `table`: the page fills in what its reader guesses.
 
@@ -98,8 +98,7 @@ def guess(question: str, choices: Sequence[Choice] = (), *, unit: str = "") -> G
         raise ValueError(f"a guess needs at least two different choices, or none for a number; got {list(choices)}")
     if choices and unit:
         raise ValueError(f"choices carry their own units, so unit={unit!r} has no meaning beside them")
-    asks = f"**Predict.** {question}{f' (in {unit})' if unit else ''}"
-    say(asks)
+    say(f"**Predict.** {question}")
     if not frontend.person_is_there():
         words = [(plain(choice), shown(choice)) for choice in choices]
         without_kernel.show_guess(question, words, unit, spellings(unit))
@@ -144,10 +143,10 @@ def show_controls(asked: Guess) -> None:
     if asked.choices:
         answers = [button(plain(choice), lambda choice=choice: note(choice)) for choice in asked.choices]
     else:
-        field = ipywidgets.Text(placeholder=f"a number{f' in {asked.unit}' if asked.unit else ''}")
+        field = ipywidgets.Text(layout={"width": "8em"})
         field.observe(lambda change: read(change["new"]), names="value")
         field.continuous_update = False  # the value comes with Enter
-        answers = [field, button("guess", lambda: read(field.value))]
+        answers = [field, ipywidgets.Label(asked.unit), button("guess", lambda: read(field.value))]
     if not asked.awaited:
         noted.value = f"Your guess: {asked}."
     controls = [*answers, button("give up", lambda: note(None))]
@@ -211,7 +210,7 @@ def number(typed: str, unit: str = "") -> float:
     except (ValueError, ZeroDivisionError):
         value = math.nan
     if not math.isfinite(value):
-        raise UnusableError(f"Please type a number{f' in {unit}' if unit else ''}, such as 0.5 or 2e3.")
+        raise UnusableError("Please type a number, such as 0.5 or 2e3.")
     return value
 
 

@@ -54,7 +54,7 @@
         updates.push(() => (pressed.disabled = !texts[chosen[n] + by]));
         return pressed;
       };
-      return make("div", {}, button("◀ back", -1), " ", label, button("forward ▶", 1));
+      return make("div", {}, button("◀ back", -1), " ", button("forward ▶", 1), " ", label);
     });
     show();
     // The panel moves behind its static picture, the last one before it. That is printed in place of the panel.

@@ -57,7 +57,7 @@ def step_through(
             options=[(value_text(frame), frame) for frame in frames], continuous_update=False, description=label(name)
         )
         picture = Redrawn(lambda **chosen: single(draw_frame, chosen, width, height, source), {name: slider})
-        picture.show(ipywidgets.HBox([button("◀ back", slider, -1), slider, button("forward ▶", slider, +1)]))
+        picture.show(ipywidgets.HBox([button("◀ back", slider, -1), button("forward ▶", slider, +1), slider]))
         in_words(words)
     else:
         settings = [{name: frame} for frame in multiples]

@@ -134,31 +134,31 @@ def as_html(values: Values, full: Values, pictures: Sequence[str], width: float,
         "controls": controls,
         "places": [different.index(picture) for picture in pictures],
         "width": round(width * PIXELS_AN_INCH),
-        "left_out": f"A kernel offers more values of {' and '.join(shorter)}." if shorter else "",
+        "left_out": f"Open the notebook to choose more values of {' and '.join(shorter)}." if shorter else "",
     }
     data = {"panel": as_json(panel), "pictures": base64.b64encode(packed).decode()}
     return element("panel", data)
 
 
 def show_guess(question: str, choices: Sequence[tuple[str, str]], unit: str, spellings: Sequence[str]) -> None:
-    """Show a button for each choice, or a field for a number; without scripts a list of the choices.
+    """Show a button for each choice, or a field for a number; without scripts a list of the choices, or the unit.
 
     choices: the words on a button, and those that say what was guessed.
     spellings: the ways to write the unit.
     """
     asked = {"key": key(question), "choices": choices, "unit": unit, "spellings": spellings}
     listed = "".join(f"<li>{html.escape(words)}</li>" for words, _ in choices)
-    static = f"<ul>{listed}</ul>" if listed else ""
+    static = f"<ul>{listed}</ul>" if listed else html.escape(f"____ {unit}".strip())
     display({"text/html": element("guess", {"guess": as_json(asked)}, static)}, raw=True)
 
 
 def against(question: str, answer: float | tuple[int, str], unit: str) -> str:
-    """In a text in Markdown: "(no guess)", which the script of `show_guess` replaces.
+    """In a text in Markdown: "none", which the script of `show_guess` replaces.
 
     answer: the number, or the position of the right choice and its words.
     """
     data = {"key": key(question), "answer": answer, "unit": unit}
-    return f'<span data-against="{quote(as_json(data))}">(no guess)</span>'  # quoted: Markdown sees no marks in it
+    return f'<span data-against="{quote(as_json(data))}">none</span>'  # quoted: Markdown sees no marks in it
 
 
 def key(question: str) -> str:

@@ -379,7 +379,7 @@ for name, at in {"at the start": start, "after an epoch": by_hand, "after 30": d
     noisy, g = sample_gradients(at, x, y), gradient(at, x, y).reshape(-1)
     scale = np.square(noisy - g).sum(axis=1).mean() / np.square(g).sum()
     rows.append([name, f"{loss(at, x, y):.3f}", f"{scale:,.0f} samples"])
-table(["", "training loss", "V / ‖g‖²"], rows, "measured")
+table(["", "training loss", r"$V / \lVert g \rVert^2$"], rows, "measured")
 
 # %% [markdown]
 # It rises here too. At first the noise of a few dozen samples is as long as the exact gradient, so a few dozen samples

@@ -289,7 +289,7 @@ for rate in (0.5, 0.05, 0.005):
     way = int(np.argmax(squares < 1.5 * rate / (2 - rate))) + 1
     floors.append(squares[-100:].mean())
     rows.append([rate, f"{floors[-1]:.5f}", f"{rate / (2 - rate):.5f}", f"{way:,}"])
-head = ["learning rate", "E[w²] at the end, measured", "floor, formula", "steps to 1.5 times the floor, measured"]
+head = ["learning rate", "$E[w^2]$ at the end, measured", "floor, formula", "steps to 1.5 times the floor, measured"]
 table(head, rows, "mean of 2,000 runs with noise of variance 1 and curvature 1")
 lower = floors[1] / floors[2]
 say(f"Your guess: {guess_floor.against(lower)}. **Measured: {lower:.1f} times lower.**")

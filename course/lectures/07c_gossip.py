@@ -536,7 +536,7 @@ except ValueError as refusal:
 # %% [markdown]
 # They agree, and on the wrong number: columns do not sum to 1, and the middle counts for more than its share. A check
 # that looks only at whether the machines agree passes. Check the mean. (minidl gives a pair of neighbours the weight
-# $1/(1 + \text{the larger number of neighbours})$, and itself the rest.)
+# $1/(1 + n)$, where $n$ is the larger of their numbers of neighbours, and itself the rest.)
 #
 # ## What the papers report
 #

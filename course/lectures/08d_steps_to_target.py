@@ -198,9 +198,9 @@ s_min, b_c = fit(steps)
 # %% source_hidden=true
 off = np.sqrt(np.mean([np.log(s_min * (1 + b_c / B) / steps[B]) ** 2 for B in SIZES]))
 by_seed = [fit({B: best(runs[B])[1][seed] for B in SIZES})[1] for seed in SEEDS]
-say(f"**S_min = {s_min:.1f} steps, B_c = {b_c:.0f} samples**, E_min = {s_min * b_c:.0f} samples. The points are off "
-    f"the curve by {100 * off:.0f} % (root mean square). Each seed alone gives a B_c from {min(by_seed):.0f} to "
-    f"{max(by_seed):.0f}: one digit is all that can be trusted.")  # fmt: skip
+say(f"**$S_{{\\min}}$ = {s_min:.1f} steps, $B_c$ = {b_c:.0f} samples**, $E_{{\\min}}$ = {s_min * b_c:.0f} "
+    f"samples. The points are off the curve by {100 * off:.0f} % (root mean square). Each seed alone gives a $B_c$ "
+    f"from {min(by_seed):.0f} to {max(by_seed):.0f}: one digit is all that can be trusted.")  # fmt: skip
 
 # %% source_hidden=true
 smooth = np.geomspace(SIZES[0], N, 200)
@@ -239,10 +239,10 @@ def two_laws():
 
 predicted = {B: rate[N] / (1 + b_c / B) for B in SIZES}
 factor = np.exp(max(abs(np.log(rate[B] / predicted[B])) for B in SIZES))
-see(two_laws(), "left, the steps nearly halve with each doubling of B far below B_c; above it they flatten to S_min. "
-    "Right, the best learning rate: it follows the formula with the same B_c, although that was fitted to the steps "
-    f"alone (η_max is the best one of the largest B); they differ by at most a factor of {factor:.1f}, where the sweep "
-    "has steps of 1.4. The linear scaling rule is its left half.")  # fmt: skip
+see(two_laws(), "left, the steps nearly halve with each doubling of B far below $B_c$; above it they flatten to "
+    "$S_{\\min}$. Right, the best learning rate: it follows the formula with the same $B_c$, although that was fitted "
+    f"to the steps alone ($\\eta_{{\\max}}$ is the best one of the largest B); they differ by at most a factor of "
+    f"{factor:.1f}, where the sweep has steps of 1.4. The linear scaling rule is its left half.")  # fmt: skip
 
 # %% [markdown]
 # Now walk along the hyperbola: each minibatch is one point of it.
@@ -266,9 +266,9 @@ def hyperbola(axes, minibatch, critical_B):
 
 
 explore(hyperbola,
-        "the diamond is the chosen minibatch, dashed are S_min and E_min, grey points (for our task) are the measured "
-        "runs. A small minibatch stands high on the left (few samples, many steps), a large one low on the right. A "
-        "task with more noise has a larger B_c: the same minibatch stands higher on its arm.",
+        "the diamond is the chosen minibatch, dashed are $S_{\\min}$ and $E_{\\min}$, grey points (for our task) are "
+        "the measured runs. A small minibatch stands high on the left (few samples, many steps), a large one low on "
+        "the right. A task with more noise has a larger $B_c$: the same minibatch stands higher on its arm.",
         minibatch=[32, 2, 4, 8, 16, 64, 128, 256, 512, 1437], critical_B=["of our task", 8, 128, 512],
         multiples=[{"minibatch": 4}, {}, {"minibatch": 512}, {"critical_B": 512}],
         source=("measured", "formula"), height=3.8)  # fmt: skip
@@ -286,8 +286,8 @@ each = np.array([noise_scale.gradient(fresh, TRAIN, [i]) for i in range(N)])  # 
 G = each.mean(axis=0)
 trace = np.mean(np.sum((each - G) ** 2, axis=1))
 ours, theirs = trace / (G @ G), noise_scale.exact(fresh, TRAIN)
-say(f"Squared length of G: {G @ G:.3f}; tr(Sigma) = {trace:.2f}; so B_simple = **{ours:.1f}** samples. minidl's "
-    f"`noise_scale.exact`: {theirs.scale:.1f}.")  # fmt: skip
+say(f"Squared length of G: {G @ G:.3f}; $\\mathrm{{tr}}(\\Sigma)$ = {trace:.2f}; so $B_{{\\text{{simple}}}}$ "
+    f"= **{ours:.1f}** samples. minidl's `noise_scale.exact`: {theirs.scale:.1f}.")  # fmt: skip
 assert abs(ours / theirs.scale - 1) < 1e-6
 
 # %% [markdown]
@@ -317,7 +317,8 @@ shares = np.array([share for share, _ in results])
 mean_share = shares.mean(axis=0)
 built_in = results[0][1]
 square, noise = two_sizes(np.mean(np.sum(shares**2, axis=1)), mean_share @ mean_share, 16, 64)
-table(["one step of 4 nodes with 16 samples each", "squared length of G", "tr(Sigma)", "B_simple"],
+table(["one step of 4 nodes with 16 samples each", "squared length of G", r"$\mathrm{tr}(\Sigma)$",
+       r"$B_{\text{simple}}$"],
       [["two equations, by hand", f"{square:.3f}", f"{noise:.2f}", f"{noise / square:.1f}"],
        ["noise_scale.over_nodes", f"{built_in.squared_norm:.3f}", f"{built_in.trace:.2f}", f"{built_in.scale:.1f}"],
        ["exact, all samples", f"{G @ G:.3f}", f"{trace:.2f}", f"{ours:.1f}"]],
@@ -407,9 +408,10 @@ falling, scales = np.log(list(median.values())).T
 at_target = np.exp(np.interp(-np.log(TARGET), -falling, scales))
 way = [*(scale for loss, scale in median.values() if loss > TARGET), at_target]
 low, high, end = min(way), max(way), median[LOOKS[-1]]
-say(f"On the way to loss {TARGET} the noise scale lies between {low:.0f} and {high:.0f}; B_c of the run is {b_c:.0f} "
-    f"(to loss {HALFWAY}: {b_half:.0f}). B_simple is **{low / b_c:.1f} to {high / b_c:.1f} times** B_c: right to a "
-    f"factor of {np.ceil(high / b_c):.0f}, not to a percent. At loss {end[0]:.2f} it is {end[1]:.0f}.")  # fmt: skip
+say(f"On the way to loss {TARGET} the noise scale lies between {low:.0f} and {high:.0f}; $B_c$ of the run is "
+    f"{b_c:.0f} (to loss {HALFWAY}: {b_half:.0f}). $B_{{\\text{{simple}}}}$ is **{low / b_c:.1f} to "
+    f"{high / b_c:.1f} times** $B_c$: right to a factor of {np.ceil(high / b_c):.0f}, not to a percent. "
+    f"At loss {end[0]:.2f} it is {end[1]:.0f}.")  # fmt: skip
 
 # %% [markdown]
 # Why not exactly? The curvature of a network differs from direction to direction, its best learning rate changes on the
@@ -436,9 +438,9 @@ panel = lines.Panel(drawn, "minibatch B (samples)", "steps to the target", "", "
 see(lines.draw([panel], source=("measured", "formula"), height=3.4),
     "up to 16 samples the two sweeps agree. Then the capped one runs into a floor of its own: it looks like a law of "
     "the task, and is the border of a grid. Lines: the two fits.")  # fmt: skip
-say(f"Learning rates up to 2: S_min = {s_false:.0f}, B_c = {b_false:.0f}. Tuned: {s_min:.0f} and {b_c:.0f}. With "
-    f"{N:,} samples the colleague counts {capped[N]:.0f} steps instead of {steps[N]:.0f}, and reports that minibatches "
-    f"beyond {2 ** round(np.log2(b_false))} are not worth having.")  # fmt: skip
+say(f"Learning rates up to 2: $S_{{\\min}}$ = {s_false:.0f}, $B_c$ = {b_false:.0f}. Tuned: {s_min:.0f} and {b_c:.0f}. "
+    f"With {N:,} samples the colleague counts {capped[N]:.0f} steps instead of {steps[N]:.0f}, and reports that "
+    f"minibatches beyond {2 ** round(np.log2(b_false))} are not worth having.")  # fmt: skip
 
 # %% [markdown]
 # You recognise it by the best learning rates, which stand at the border of the sweep. The opposite mistake is to keep

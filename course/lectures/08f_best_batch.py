@@ -239,7 +239,7 @@ for network in NETWORK:
                  f"{all_reduce(network, NODES) * NODES / SECONDS_PER_SAMPLE:.0f}", f"**{star:.0f}**",
                  ", ".join(map(str, sorted(ahead[network])))])  # fmt: skip
 table(["network", "t", "the network asks for tp/c", "B*, formula", "fastest of eight, measured"], rows,
-      f"8 nodes, S_min = {s_min:.1f}, B_c = {b_c:.0f} (fitted)")  # fmt: skip
+      f"8 nodes, $S_{{\\min}}$ = {s_min:.1f}, $B_c$ = {b_c:.0f} (fitted)")  # fmt: skip
 say("T(B) is off the measured steps x simulated seconds by at most " f"{max(off):.0%}. Twice the best minibatch costs "
     + ", ".join(f"{time_to_target(2 * best_minibatch(n), n) / time_to_target(best_minibatch(n), n) - 1:.0%} on {n}"
                 for n in NETWORK) + " (formula).")  # fmt: skip
@@ -401,7 +401,7 @@ for critical in (b_c, LARGE):
         if (critical, network) == (b_c, "10 GbE"):
             fastest_p = p
         rows.append([f"{critical:,.0f}", network, name, f"{its:,.0f}", f"{times[1] / times[p]:.1f}", half])
-table(["B_c", "network", "fastest p", "its B", "times as fast as one node", "nodes for half of that"], rows,
+table(["$B_c$", "network", "fastest p", "its B", "times as fast as one node", "nodes for half of that"], rows,
       f"formula; {1e3 * SECONDS_PER_SAMPLE:g} ms a sample; your guess for 10 GbE: "
       f"{guess_nodes.against(fastest_p)}")  # fmt: skip
 say(f"For our digits on 10 GbE the eight nodes of this page, at their best, take "
@@ -498,7 +498,8 @@ for critical in (b_c, LARGE):
         times = [time_to_target(B, network, CROWD, b_c=critical) for B in (HUGE, star)]
         rows.append([f"{critical:,.0f}", network, f"{used:,.0f}", f"{one / times[0]:.3g}",
                      f"{star:,.0f}", f"{one / times[1]:.3g}"])  # fmt: skip
-table(["B_c", "network", "samples used / E_min", "times as fast as one node", "B* of these nodes", "times as fast, B*"],
+table(["$B_c$", "network", r"samples used / $E_{\min}$", "times as fast as one node", "$B^*$ of these nodes",
+       "times as fast, $B^*$"],
       rows, f"formula: {CROWD:,} nodes, B = {HUGE:,}, {1e3 * SECONDS_PER_SAMPLE:g} ms a sample")  # fmt: skip
 
 # %% [markdown]

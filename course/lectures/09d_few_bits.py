@@ -196,7 +196,7 @@ see(
 # gradients in 16 bits.
 
 # %%
-guess_units = guess("The loss times 2^-20, a millionth: who still learns?", ["fp16", "bf16", "both", "neither"])
+guess_units = guess("The loss divided by a million (2²⁰): who still learns?", ["fp16", "bf16", "both", "neither"])
 
 
 # %%
@@ -228,7 +228,7 @@ learned = {(name, factor): [mixed(WAYS[name][0], factor, WAYS[name][1], seed) fo
            for name, factor in bar(cases, "training in four formats")}  # fmt: skip
 fine = [max(learned[name, 2.0**-20]) < 50 for name in ("fp16", "bf16")]
 answer = {(True, True): "both", (True, False): "fp16", (False, True): "bf16", (False, False): "neither"}[tuple(fine)]
-table(["activations and gradients in", "loss x 1", "x 2^-10", "x 2^-20"],
+table(["activations and gradients in", "loss x 1", "x $2^{-10}$", "x $2^{-20}$"],
       [[name, *(median_and_range(learned[name, factor]) for factor in FACTORS)] for name in WAYS],
       "test error (%) after 3 epochs, measured, median (range) of three seeds; guessing is wrong in 90 %; "
       f"your guess: {guess_units.against(answer)}")  # fmt: skip

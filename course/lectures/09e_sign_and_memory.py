@@ -332,8 +332,10 @@ except ValueError as error:
 # ## Three examples and a network
 #
 # Karimireddy et al. (2019) have a third example, smooth and noisy:
-# $f(x) = (1.5\,x_1 - 0.5\,x_2)^2 + (1.5\,x_2 - 0.5\,x_1)^2$. Each step takes the gradient of one of the two squares, at
-# random. Its signs are again $(1, -1)$ or $(-1, 1)$.
+#
+# $$f(x) = (1.5\,x_1 - 0.5\,x_2)^2 + (1.5\,x_2 - 0.5\,x_1)^2 .$$
+#
+# Each step takes the gradient of one of the two squares, at random. Its signs are again $(1, -1)$ or $(-1, 1)$.
 
 # %% source_hidden=true
 ROWS = np.array([[1.5, -0.5], [-0.5, 1.5]])

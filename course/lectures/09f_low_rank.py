@@ -408,7 +408,7 @@ of_means = sum(P for P, _ in own) / 16 @ (sum(Q for _, Q in own) / 16).T
 
 # %% source_hidden=true
 table(["16 nodes with one gradient, rank 2", "relative squared error"],
-      [["each node's P Q^T", f"{relative_error(A, own[0][0] @ own[0][1].T):.2f}"],
+      [["each node's $P Q^T$", f"{relative_error(A, own[0][0] @ own[0][1].T):.2f}"],
        ["the mean of the products", f"{relative_error(A, products):.2f}"],
        ["the product of the means", f"{relative_error(A, of_means):.2f}"],
        ["sending nothing", f"{relative_error(A, 0 * A):.2f}"]], "measured")  # fmt: skip

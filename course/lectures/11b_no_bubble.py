@@ -204,8 +204,8 @@ for kind in ZERO:
                  *(" ".join(f"{most:g}" for most in each) for each in kept[kind])])  # fmt: skip
 table(["schedule", "idle units (formula)", "of the total time", "if the update waits for all", "kept from F to I",
        "kept from F to W"], rows,
-      "simulated; formula: (K - 1)(t_F + t_I + t_W), (K - 1)(t_F + t_I - t_W), 0 and 0, for equal times of F, I and W; "
-      "kept on stages 0 to 3, at most, in micro-batches; with 1F1B both until B; your guess: "
+      "simulated; formula: $(K - 1)(t_F + t_I + t_W)$, $(K - 1)(t_F + t_I - t_W)$, 0 and 0, for equal times of F, I "
+      "and W; kept on stages 0 to 3, at most, in micro-batches; with 1F1B both until B; your guess: "
       f"{guess_left.against(played('zb-h1').idle(0))}")  # fmt: skip
 ends = {name: max(start for *_, start in fill(limit)) + 1 for name, limit in
         (("zb-h1", lambda s: K - s), ("zb-h2", lambda s: 2 * (K - s) - 1))}  # fmt: skip

@@ -261,7 +261,7 @@ counts = {}
 for groups in (4, 1):
     extra = np.concatenate(launched(biased, groups, nodes=8).results, axis=1) - whole[0]
     counts[groups] = extra / bias[:, None, None]
-say("; ".join(f"p_C = {groups}: y contains the bias {' or '.join(f'{n:g}' for n in np.unique(count.round(6)))} times"
+say("; ".join(f"$p_C$ = {groups}: y contains the bias {' or '.join(f'{n:g}' for n in np.unique(count.round(6)))} times"
               for groups, count in counts.items())
     + f". Your guess: {guess_bias.against(round(counts[4].mean(), 6))}.")  # fmt: skip
 

@@ -19,7 +19,7 @@ from course.notebooks.node import Node
 LONGEST_CODE = 15  # lines of a cell that is shown, together with what it prints
 FEWEST_WORDS = 7  # of a sentence that stands above a picture; a shorter one ("a row for each machine.") is passed over
 CODE = HtmlFormatter(nowrap=True)
-NO_GUESS = "(no guess)"
+GUESS_ASKED = re.compile(r'<span data-against="([^"]*)">[^<]*</span>')
 KINDS = {"*In words: ": "words", "**Predict.** ": "question", "|": "table"}  # by the beginning of a text
 BLOCK = re.compile(r"```[\s\S]*?```|\$\$[\s\S]*?\$\$\S?|^#.*|(?:^(?!#|\$\$|```).+\n?)+", re.M)
 SENTENCE_END = re.compile(r"(?<!\b[A-Z]\.)(?<!et al\.)(?<=[.!?])(\*{0,2}\)?)\s+(?=[A-Z\"“`$*(])")
@@ -114,12 +114,12 @@ class Deck:
             self.has_code = True  # one of each section
             source = re.sub(r"  # (fmt|noqa).*|\n(?=\n\n)", "", cell.source)
             code = f'<pre class="code">{highlight(source, PythonLexer(), CODE)}</pre>'
-            self.add("code", code + (f"<pre>{html.escape(without_guess(printed))}</pre>" if printed else ""))
+            self.add("code", code + (f"<pre>{html.escape(printed)}</pre>" if printed else ""))
         names = re.findall(r"(\w+)\.against\(", cell.source)
         asked = self.questions.get(names[0]) if len(names) == 1 else None
         for place, (kind, told) in enumerate(shown):
             text = without_guess(told)
-            if asked and not asked.answer and kind in ("words", "text", "printed") and NO_GUESS in told:
+            if asked and not asked.answer and kind in ("words", "text") and GUESS_ASKED.search(told):
                 asked.answer = answer(told, asked)
             if kind == "question":
                 slide = self.add(kind, as_html(text).replace("ul>", "ol>"))
@@ -142,7 +142,7 @@ class Deck:
                 self.add(kind, as_html(f"{rows}\n") + f"<small>{inline(note)}</small>")
             else:
                 (self.prose or self.slides[-1].notes).append(f"```\n{text}\n```" if kind == "printed" else text)
-        for found in re.findall(r'data-against="([^"]*)"', "".join(text for _, text in shown)):
+        for found in GUESS_ASKED.findall("".join(text for _, text in shown)):
             against = json.loads(unquote(found))
             value, slide = against["answer"], self.questions.get(against["key"], Slide("", ""))
             right = value[1] if isinstance(value, list) else f"{value:,.3g} {against['unit']}".strip()
@@ -175,20 +175,20 @@ def sentences(text: str) -> list[str]:
 def without_guess(text: str) -> str:
     """A text without the guesses of a reader, whom slides do not have.
 
-    >>> without_guess("It takes **5** (your guess: (no guess)), not 9; your guess for 8: (no guess).")
+    >>> without_guess('It takes **5** (your guess: <span data-against="%7B%7D">none</span>), not 9.')
     'It takes **5**, not 9.'
     """
-    if NO_GUESS in text:
-        text = re.sub(r"<[^<>]*>\(no guess\)</\w+>|\(no guess\)", "\0", text)
+    text, count = GUESS_ASKED.subn("\0", text)
+    if count:
         for pattern, replacement in GUESS:
             text = re.sub(pattern, replacement, text, flags=re.M)
-    return text.replace("\0", NO_GUESS)
+    return text.replace("\0", "none")
 
 
 def answer(text: str, question: Slide) -> str:
     """The sentence with the guess, or the one next to it; it must have bold words, a number, or one of the choices."""
     said = [sentence for line in text.split("\n") for sentence in sentences(line) if sentence]
-    place = next(place for place, sentence in enumerate(said) if NO_GUESS in sentence)
+    place = next(place for place, sentence in enumerate(said) if GUESS_ASKED.search(sentence))
     after = [sentence for sentence in said[place + 1 : place + 2] if sentence.startswith("**")]
     known = [plain(choice) for choice in re.findall(r"<li>(.*?)</li>", question.body)] or list("0123456789")
     for sentence in (without_guess(said[place]), *after, *said[max(place - 1, 0) : place]):

@@ -20,8 +20,8 @@ class GradScaler:
 
         scale(loss)        return loss * factor; backward then gives gradients that are `factor` times as large
         step(optimizer)    divide the gradients by factor, then step, unless one of them is infinite or nan
-        update()           after a skipped step: factor *= backoff_factor
-                           after growth_interval steps in a row: factor *= growth_factor
+        update()           factor *= backoff_factor after a skipped step,
+                           factor *= growth_factor after growth_interval steps in a row
 
     Parameters
         device           "cpu", the only device

@@ -10,7 +10,8 @@ import numpy as np
 from minidl.arguments import whole_number
 from minidl.tape import Node
 
-ANY = -1  # receive from any rank
+ANY = -1
+"""As `src` of `recv` and `irecv`: a message from any rank."""
 
 MAX_TAG = 1 << 32
 MAX_GROUP = 1 << 31

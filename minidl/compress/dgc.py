@@ -27,7 +27,7 @@ class DGC(Sparse):
         gradient    = gradient min(1, clip / (sqrt(nodes) |whole gradient|))        local clipping
         velocity    = momentum velocity + gradient                                  momentum correction
         accumulated = accumulated + velocity
-        chosen      = the `density` n entries of largest |accumulated|
+        chosen      = the density n entries of largest |accumulated|
         send accumulated[chosen]
         accumulated[chosen] = 0;  velocity[chosen] = 0                              momentum factor masking
 

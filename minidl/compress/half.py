@@ -24,9 +24,10 @@ ITEMSIZE = 2  # bytes
 class Half(Compressor):
     """Sends every number in 16 bits and adds up in an all-reduce, whose bytes per node do not grow with the nodes.
 
-        round this node's array; send chunk i of it to node i                  (all-to-all)
+        for each node i:
+            round chunk i of this node's array, and send it to node i          (all-to-all)
         add up the chunks received, in the array's own precision, in rank order
-        round the sum; send it to all nodes                                    (all-gather)
+        round the sum, and send it to all nodes                                (all-gather)
 
     Each of p nodes sends 2 (p - 1)/p 2n bytes for n numbers, like an all-reduce of 2-byte numbers. A ring would round
     at every hop; here each number is rounded twice, for any p:

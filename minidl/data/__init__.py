@@ -61,6 +61,7 @@ _DATA_SETS: dict[str, Callable[..., Splits]] = {
     "cifar10": cifar10,
 }
 NAMES = tuple(_DATA_SETS)
+"""The data sets that `load` knows by name."""
 
 
 def load(name: str, **options: Any) -> Splits:

@@ -9,16 +9,16 @@ array([[ 0.5,  1. ],
 
 `elementwise.py` is the place to begin; `operation.py` shows how to add an operation of your own.
 
-number by number   elementwise.py powers.py comparisons.py (and logic)
-over axes          reductions.py (sum, mean, softmax) extrema.py statistics.py sorting.py
-numbers moved      shapes.py views.py rearrangement.py selection.py (by index) casts.py (types, copies) in_place.py
+number by number   elementwise.py, powers.py, comparisons.py (and logic)
+over axes          reductions.py (sum, mean, softmax), extrema.py, statistics.py, sorting.py
+numbers moved      shapes.py, views.py, rearrangement.py, selection.py (by index), casts.py (types, copies), in_place.py
 products           products.py (matmul, einsum)
-layers             linear.py (and embedding) convolution.py pooling.py attention.py attention_in_blocks.py recurrent.py
-                   dropout.py normalization.py (of minibatches, layers, groups)
-                   convolution_table.py (which algorithm is fastest) micro_batches.py (within a workspace limit)
-losses             cross_entropy.py (of classes) losses.py (of two tensors of one shape) added_loss.py (of one layer)
-shared by them     rules.py (operations made of rows) bind.py (operators of Tensor, broadcasting)
-                   axes.py (`axis=` and `dim=`) pairs.py (sizes of windows) one_type.py (types of operands)
+layers             linear.py (and embedding), convolution.py, pooling.py, attention.py, attention_in_blocks.py,
+                   recurrent.py, dropout.py, normalization.py (of minibatches, layers, groups),
+                   convolution_table.py (which algorithm is fastest), micro_batches.py (within a workspace limit)
+losses             cross_entropy.py (of classes), losses.py (of two tensors of one shape), added_loss.py (of one layer)
+shared by them     rules.py (operations made of rows), bind.py (operators of Tensor, broadcasting),
+                   axes.py (`axis=` and `dim=`), pairs.py (sizes of windows), one_type.py (types of operands),
                    shape_errors.py (messages)
 """
 

@@ -35,8 +35,8 @@ def conv2d(
 ) -> Tensor:
     """Every output is the sum of a window of x, weighted by a filter: a linear layer that slides over the image.
 
-    out[n, f, i, j] = bias[f] + sum over c, k, l of
-                      weight[f, c, k, l] x[n, c, i stride + k dilation - padding, j stride + l dilation - padding]
+        out[n, f, i, j] = bias[f] + sum over c, k, l of
+            weight[f, c, k, l] x[n, c, i stride + k dilation - padding, j stride + l dilation - padding]
 
     Parameters
         x          (n, c, h, w), or one image (c, h, w)

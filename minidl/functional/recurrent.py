@@ -58,7 +58,7 @@ def lstm(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """A layer of long short-term memory: at each step, gates decide what the cell forgets, stores and outputs.
 
-        i, f, g, o = x_t weight_ih^T + bias_ih + h weight_hh^T + bias_hh, in four blocks of `hidden` columns
+        i, f, g, o = x_t weight_ih^T + bias_ih + h weight_hh^T + bias_hh, in four blocks of hidden columns
         c = sigmoid(f) c + sigmoid(i) tanh(g)
         h = sigmoid(o) tanh(c)
 

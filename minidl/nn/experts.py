@@ -111,7 +111,7 @@ class MixtureOfExperts(Module):
     """A gate sends every token to `top` of the experts, feed-forward networks; their outputs are added up, weighted.
 
         p = softmax(gate(x))                               a probability for each expert
-        y = sum of g_i expert_i(x) over the `top` likeliest experts
+        y = sum of g_i expert_i(x) over the top likeliest experts
         g_i = p_i with top=1; p_i / (sum of the p of those chosen) with more
 
     Each expert reads at most `capacity` = ceil(capacity_factor * top * tokens / experts) tokens of a forward pass. What

@@ -10,9 +10,9 @@ n is a square. Every stage runs at most twice. Griewank and Walther's recursive 
 run a stage more often.
 
 References
-    Chen et al., Training Deep Nets with Sublinear Memory Cost (arXiv:1604.06174), section 4
+    Chen et al., Training Deep Nets with Sublinear Memory Cost (arXiv:1604.06174), section 4;
     Kusumoto et al., A Graph Theoretic Framework of Recomputation Algorithms for Memory-Efficient Backpropagation
-    (arXiv:1905.11722): least recomputation under a budget, by dynamic programming
+    (arXiv:1905.11722): least recomputation under a budget, by dynamic programming;
     Griewank and Walther, Algorithm 799: revolve (ACM TOMS 26, 2000)
 """
 

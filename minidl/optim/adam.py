@@ -18,7 +18,8 @@ class Adam(Optimizer):
         g = gradient + weight_decay w
         m = beta1 m + (1 - beta1) g
         v = beta2 v + (1 - beta2) g^2
-        w = w - lr m_hat / (sqrt(v_hat) + eps)       m_hat = m / (1 - beta1^t),  v_hat = v / (1 - beta2^t)
+        m_hat = m / (1 - beta1^t),  v_hat = v / (1 - beta2^t)
+        w = w - lr m_hat / (sqrt(v_hat) + eps)
 
     Parameters
         lr              learning rate: the change of a weight per step while its gradient is constant

@@ -21,12 +21,10 @@ class LargeBatchLR(LRScheduler):
 
         k = batch_size / base_batch_size
         peak = lr k (linear), lr sqrt(k) (sqrt), lr (fixed)
-
-        in the first warmup_epochs:   peak                                      (none)
-                                      start_factor lr                           (constant)
-                                      linear from start_factor lr to peak     (gradual)
-        then:                         peak gamma^(milestones passed)
-                              or      peak (1 - share of the steps after the warm-up)^power     (polynomial decay)
+        in the first warmup_epochs:
+            rate = peak (none), start_factor lr (constant), or linear from start_factor lr to peak (gradual)
+        then:
+            rate = peak gamma^(milestones passed); with total_epochs, peak (share of the steps that are left)^power
 
     The optimizer's rate `lr` belongs to minibatches of `base_batch_size` samples. Call `step()` after every update.
 

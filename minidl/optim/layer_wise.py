@@ -62,7 +62,7 @@ def _norms(data: Array, direction: Array, group: Group) -> tuple[float, float]:
 class LARS(LayerWise):
     """Layer-wise adaptive rate scaling: each layer's step is proportional to the norm of its weights.
 
-        ratio = trust_coefficient |w| / (|g| + weight_decay |w|)          (1 where |w| or |g| is 0)
+        ratio = trust_coefficient |w| / (|g| + weight_decay |w|)   (1 where |w| or |g| is 0)
         v = momentum v + lr ratio (g + weight_decay w)
         w = w - v
 
@@ -135,8 +135,9 @@ class LAMB(LayerWise):
 
         m = beta1 m + (1 - beta1) g
         v = beta2 v + (1 - beta2) g^2
-        r = m_hat / (sqrt(v_hat) + eps) + weight_decay w      m_hat = m / (1 - beta1^t),  v_hat = v / (1 - beta2^t)
-        w = w - lr |w| / |r| r                                 (w - lr r where |w| or |r| is 0)
+        m_hat = m / (1 - beta1^t),  v_hat = v / (1 - beta2^t)
+        r = m_hat / (sqrt(v_hat) + eps) + weight_decay w
+        w = w - lr |w| / |r| r                       (w - lr r where |w| or |r| is 0)
 
     Parameters
         lr              learning rate: the length of a step as a fraction of |w|

@@ -1,13 +1,13 @@
 """Which grid of ranks should divide each layer of a network of convolutions? Words, seconds, and the fastest choice.
 
 A grid N x (H x W) x (C x F) divides a layer by samples, rows, columns, channels and filters at once. A rank has 1/N of
-the samples and a tile of their rows and columns, and, before and after the layer, 1/(C F) of the channels.
+the samples and a tile of their rows and columns, and, before and after the layer, 1/(C F) of the channels. Activations
+are divided along all extents, weights along channels and filters. Forward and backward send, along
 
-    extent         what is sent in forward and backward                     what is divided with the work
-    samples        all-reduce of the gradients of the weights               activations
-    rows, columns  halos of x, and those of its gradient; that all-reduce   activations
-    channels       reduce-scatter of y, all-gather of its gradient          activations, weights
-    filters        all-gather of x, reduce-scatter of its gradient          activations, weights
+    samples        all-reduce of the gradients of the weights
+    rows, columns  halos of x, and those of its gradient; that all-reduce
+    channels       reduce-scatter of y, all-gather of its gradient
+    filters        all-gather of x, reduce-scatter of its gradient
 
 The all-reduce is segmented: the N H W ranks with the same shard of the weights sum 1/(C F) of them.
 

@@ -8,6 +8,7 @@ from urllib.parse import unquote
 
 import nbformat
 
+from course.book.contents import START
 from course.setup.bootstrap import ROOT
 
 FOLDERS = ("course", "minidl", "tests", "benchmarks", "notebooks", "solutions", "exercises")
@@ -45,7 +46,8 @@ def leads_somewhere(page: Path, target: str) -> bool:
     file = (page.parent / path).resolve() if path else page
     if not file.exists() or not file.is_relative_to(ROOT):
         return False
-    return not anchor or file.suffix not in (".md", ".ipynb") or anchor in anchors(file)
+    in_book = ROOT / START if path and file == ROOT / "README.md" else file  # the start page takes README's place
+    return not anchor or file.suffix not in (".md", ".ipynb") or all(anchor in anchors(one) for one in {file, in_book})
 
 
 def test_every_link_leads_to_something():
@@ -60,5 +62,11 @@ def test_the_link_checker_finds_broken_links(tmp_path, monkeypatch):
     page.write_text(
         "# Here\n[a](there.md) [b](nowhere.md) ![c](no.png) [d](#here) [e](#there) [f](there.md#two-words-one-comma)\n"
         '[g](https://example.org/x) <img src="gone.png"> `[h](code.md)` [i](there.md#gone) [j](../outside.md "title")\n'
+        "[k](README.md#both) [l](README.md#one)\n"
     )
-    assert broken_links(page) == ["nowhere.md", "no.png", "#there", "gone.png", "there.md#gone", "../outside.md"]
+    (tmp_path / START).parent.mkdir(parents=True)
+    (tmp_path / START).write_text("# Both\n")
+    (tmp_path / "README.md").write_text("# Both\n# One\n[a](#one)\n")
+    assert broken_links(tmp_path / "README.md") == []
+    outside = ["../outside.md", "README.md#one"]
+    assert broken_links(page) == ["nowhere.md", "no.png", "#there", "gone.png", "there.md#gone", *outside]

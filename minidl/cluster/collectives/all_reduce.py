@@ -206,3 +206,4 @@ ALL_REDUCE: dict[str, AllReduce] = {
     "hierarchical": all_reduce_hierarchical,
     "ordered": all_reduce_ordered,
 }
+"""The functions of all-reduce by the names that `algorithm=` takes."""

@@ -29,7 +29,8 @@ from minidl.cluster.collectives.partition import chain_segments, chunk_bytes, gr
 from minidl.cluster.cost import shared_links
 from minidl.cluster.cost.network import Network
 
-LOCAL = Network(alpha=20e-6, beta=0.5e-9, gamma=0.25e-9)  # about that of processes on one machine
+LOCAL = Network(alpha=20e-6, beta=0.5e-9, gamma=0.25e-9)
+"""About the network of processes on one machine."""
 
 
 def all_reduce(
@@ -202,6 +203,7 @@ ALL_REDUCE: dict[str, Callable[..., float]] = {
     "parameter_server": parameter_server,
     "ordered": ring,
 }
+"""The formulas of all-reduce, in seconds, by the name of the algorithm."""
 
 
 # The other collectives

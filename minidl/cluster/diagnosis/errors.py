@@ -43,7 +43,7 @@ class Wait:
 class ClusterError(RuntimeError):
     """A run on several nodes failed; the text begins with the root cause, then says on which rank and where.
 
-    Attributes:
+    Attributes
         rank        the rank at fault, also if others waited for it while it computed, stood still or had returned;
                     None if no single rank is at fault
         cause       the exception that ended the run; None if a rank died or its exception could not be sent

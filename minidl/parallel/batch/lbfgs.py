@@ -46,7 +46,7 @@ def direction(vectors: Vectors | Store, pairs: Sequence[Pair], gradient: str = "
 class LBFGS:
     """Minimises a function by limited-memory BFGS, a step at a time.
 
-        w      += t d,  d = -H g by the two-loop recursion from the last `history` steps
+        w       changes by t d, for d = -H g by the two-loop recursion from the last `history` steps
         t       1, doubled while it is too short, then bisected between the longest that was too short and the shortest
                 that was too long, until the loss falls by at least 1e-4 t |slope| and the slope along d is at most
                 `curvature` times as steep as at the beginning (the strong Wolfe conditions)

@@ -65,9 +65,9 @@ def best_interval(cost: float, mtbf: float, blocking: float | None = None) -> fl
 def goodput(interval: float, cost: float, mtbf: float, restart: float = 0.0, blocking: float | None = None) -> float:
     """The expected goodput of a long run whose failures come at random, independent of the past (exponential).
 
-    It is Daly's work / (expected time of the run), in which checkpoints and restarts can fail, too:
+    It is Daly's work / (expected time of the run), in which checkpoints and restarts can fail, too; without `blocking`:
 
-        interval / (mtbf exp(restart / mtbf) (exp((interval + cost) / mtbf) - 1))        Daly (2006), without `blocking`
+        goodput = interval / (mtbf exp(restart / mtbf) (exp((interval + cost) / mtbf) - 1))   Daly (2006)
 
     Raises ValueError for an interval in which the last asynchronous checkpoint would not be written.
 

@@ -71,13 +71,14 @@ def problems(
         measured       columns that are results or remarks, neither configuration nor one of the columns below
 
     Columns
-        quality is one of accuracy, test_accuracy, test_error, error, test_loss, loss, training_loss
-        speed is one of seconds, seconds_to_target, samples_per_second
-        seed is one number per run; in a row of means, seeds is the number of runs in the mean
-        ended says why a run ended early: such a run counts as a seed, not as a speed or a quality
-        device, hardware, machine, processor, accelerator, cpu, gpu, kernels say in words what a run was computed on
-        source, statistic, note, notes, comment say in words how a row came about, such as extrapolated, or best
-        scaling is weak or strong; last_accuracy is that after the last epoch
+        quality         one of accuracy, test_accuracy, test_error, error, test_loss, loss, training_loss
+        speed           one of seconds, seconds_to_target, samples_per_second
+        seed            one number per run; in a row of means, seeds is the number of runs in the mean
+        ended           why a run ended early: such a run counts as a seed, not as a speed or a quality
+        device          or hardware, machine, processor, accelerator, cpu, gpu, kernels: what a run was computed on
+        source          or statistic, note, notes, comment: how a row came about, such as extrapolated, or best
+        scaling         weak or strong
+        last_accuracy   accuracy after the last epoch
 
     Raises
         TypeError where a row is no dictionary; ValueError where no row has the column `name`, a quality or a speed, or

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from minidl.arguments import whole_number
 
 COMPONENTS = ("weights", "gradients", "optimizer", "activations", "buffers")
+"""What the bytes of a node are counted by: see `Part`."""
 
 
 class Part(NamedTuple):

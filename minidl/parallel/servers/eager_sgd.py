@@ -22,7 +22,7 @@ class EagerSGD(Quorum):
         coordinator=True, on a server:
             as soon as a quorum of gradients, of current or outdated weights, has arrived:
                 update with 1/P of their sum; send their workers the new weights
-        coordinator=False, on every worker, by a partial all-reduce (`partial_all_reduce.py`):
+        coordinator=False, on every worker, by a partial all-reduce (partial_all_reduce.py):
             as soon as the worker that begins this round is ready:
                 all-reduce: the gradient of each worker that is ready, zeros from each that is still computing
             update with 1/P of the sum; a worker that is computing makes the updates when its gradient is done

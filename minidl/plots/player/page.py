@@ -106,7 +106,8 @@ class Player:
             )
         rows = sum(run.ranks for run in self.runs)
         page = escape(self.html, quote=True)
-        frame = f"width:100%;height:{min(420 + 34 * rows, 760)}px;border:0"
+        tall = f"calc({min(360 + 56 * rows, 760)}px + clamp(0px,300px - 30vw,190px))"  # a phone has more lines of tools
+        frame = f"width:100%;height:{tall};border:0"
         return f'<iframe srcdoc="{page}" title="{escape(self.title)}" sandbox="allow-scripts" style="{frame}"></iframe>'
 
     def _in_words(self, run: Run) -> str:

@@ -152,7 +152,9 @@ function layOut() {
     }
   }
   const headings = view.shown.filter((each) => each.heading !== undefined).length, rows = view.shown.length - headings;
-  const room = Math.max(Math.min(innerHeight - 310, 640), 160) - AXIS - headings * HEADING;
+  $("same").hidden = !view.alike;
+  const others = $("details").offsetTop - $("rows").offsetHeight + 142; // what stands above and below the rows
+  const room = Math.max(Math.min(innerHeight - others, 640), 200) - AXIS - headings * HEADING;
   const height = Math.min(Math.max(Math.floor(room / Math.max(rows, 1)), ROW.least), ROW.most);
   let y = AXIS + 4;
   for (const each of view.shown) {
@@ -673,7 +675,7 @@ function writeLegend() {
     item.append(box, `${kind.mark} ${kind.name}${where[kind.name] || ""} `, share);
     return item;
   });
-  $("legend").replaceChildren(...items, $("dense"));
+  $("legend").replaceChildren(...items, $("same"), $("dense"));
 }
 function writeFacts() {
   const events = meta.runs.reduce((sum, run) => sum + run.rows.reduce((n, row) => n + row.track.count, 0), 0);
@@ -687,7 +689,7 @@ function writeFacts() {
 
 // ---- Input -----------------------------------------------------------------------------------------------------------
 
-const HINT = "Click an event, or press →, to read what it is.\nHold the pointer over one to see what it waited for; space plays the run.";
+const HINT = "Click an event, or press →, to read it.\nHold the pointer over one to see what it waited for; space plays the run.";
 function choose(event, scroll = true) {
   view.chosen = event;
   $("details").classList.toggle("chosen", Boolean(event));
@@ -908,8 +910,8 @@ async function begin() {
   writeFacts();
   writeLegend();
   listen();
-  layOut();
   choose(null);
+  layOut();
   window.player = { view, meta, statistics, show, frame, words, x }; // for scripts, such as tests
 }
 

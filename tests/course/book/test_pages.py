@@ -34,14 +34,16 @@ def test_every_notebook_and_every_guide_is_in_the_table_of_contents_once():
     assert sorted(found) == sorted(texts - NOT_READ)
 
 
-def test_links_lead_to_pages_and_files_without_a_page_to_the_repository():
+def test_links_lead_to_pages_with_their_titles_and_files_without_a_page_to_the_repository():
     pages = {"course/a.md": "course/a", "minidl/nn": "reference/minidl.nn", "minidl/cluster/README.md": "minidl/b"}
     text = "[`x`](../LICENSE), [nn](../minidl/nn/), [c](../minidl/cluster), [w](https://e.org/a.md) `[k](a.md)`"
+    text += " [`a.md`](a.md#Two-words) [`minidl/nn/`](../minidl/nn/)"
     text += "\n```text\n[k](a.md)\n```\n[t](#Two-words) ![p](p.png)"
     links = Links(pages, "https://github.com/a/b")
     assert links.rewritten(text, "course/b.md") == (
         "[`x`](https://github.com/a/b/blob/main/LICENSE), {doc}`nn </reference/minidl.nn>`, [c](/minidl/b.md), "
-        "[w](https://e.org/a.md) `[k](a.md)`\n```text\n[k](a.md)\n```\n[t](#two-words) ![p](/course/p.png)"
+        "[w](https://e.org/a.md) `[k](a.md)` [](/course/a.md#two-words) {doc}`/reference/minidl.nn`\n"
+        "```text\n[k](a.md)\n```\n[t](#two-words) ![p](/course/p.png)"
     )
     assert links.pictures == {"course/p.png"}
     assert Links(pages).rewritten(text, "course/b.md").startswith("`x`, {doc}`nn")
@@ -86,11 +88,13 @@ def test_a_notebook_keeps_texts_code_and_outputs_and_folds_hidden_code(tmp_path)
     printed = v4.new_output("stream", text="```\n")
     words = "*In words: $p$ ranks [all].*"
     last = v4.new_code_cell("f()", outputs=[table, printed])
-    text, pictures = notebook.as_markdown(written(tmp_path, v4.new_markdown_cell("# T"), picture(words), last))
-    assert pictures == {"lecture_1_0.png": b"PNG"}
-    folded = "<details class='code'><summary>Code</summary>\n\n```python\ndraw()\n```\n\n</details>"
+    silent = v4.new_code_cell("import a", metadata={"jupyter": {"source_hidden": True}})
+    text, pictures = notebook.as_markdown(written(tmp_path, v4.new_markdown_cell("# T"), silent, picture(words), last))
+    assert pictures == {"lecture_2_0.png": b"PNG"}
+    folded = "<details class='code'><summary>Code</summary>\n\n"
+    folded += "```python\nimport a\n```\n\n```python\ndraw()\n```\n\n</details>"
     assert text.startswith(f"# T\n\n{folded}\n\n![p ranks")
-    assert f"![p ranks \\[all\\].](lecture_1_0.png)\n\n{words}" in text
+    assert f"![p ranks \\[all\\].](lecture_2_0.png)\n\n{words}" in text
     assert "{raw} html\n<div class='output'><b>bold</b></div>" in text
     assert "````text\n```\n````" in text
 
@@ -98,13 +102,13 @@ def test_a_notebook_keeps_texts_code_and_outputs_and_folds_hidden_code(tmp_path)
 def test_what_follows_a_guess_is_a_result_to_unfold_until_its_answer(tmp_path):
     asked = v4.new_output("display_data", {"text/html": '<div class="minidl-guess"></div>'})
     answer = v4.new_output(
-        "display_data", {"text/markdown": "So: <span data-against='7'>(no guess)</span>".replace("'", '"')}
+        "display_data", {"text/markdown": "So: <span data-against='7'>none</span>".replace("'", '"')}
     )
-    cells = [
-        v4.new_code_cell("", outputs=[output])
-        for output in (asked, v4.new_output("stream", text="7"), answer, v4.new_output("stream", text="8"))
-    ]
-    parts = notebook.as_markdown(written(tmp_path, *cells))[0].split("<details class='result' open>")
+    outputs = (asked, v4.new_output("stream", text="7"), answer, v4.new_output("stream", text="8"))
+    cells = [v4.new_code_cell(f"f({n})", outputs=[output]) for n, output in enumerate(outputs)]
+    text = notebook.as_markdown(written(tmp_path, *cells))[0]
+    assert [f"f({n})" in text for n in range(4)] == [False, True, True, True]
+    parts = text.split("<details class='result' open>")
     assert ["7" in part and "</details>" in part for part in parts] == [False, True, True]
     assert parts[2].index("</details>") < parts[2].index("8")
 

@@ -19,8 +19,9 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
 import minidl.compress
-from course.book import api, contents, site
+from course.book import api, conf, contents, site
 from course.setup.bootstrap import ROOT
+from minidl import nn, optim
 from tests.course.browser.lab_in_browser import CHROMEDRIVER, CHROMIUM, chromium, wait_for
 from tests.tiers import exhaustively
 
@@ -45,6 +46,16 @@ for (const {name} of performance.getEntriesByType("resource")) if (!name.startsW
 for (const image of document.images) {
     if (!image.alt) found.push("no alt: " + image.src);
     if (image.complete && !image.naturalWidth) found.push("not there: " + image.src);
+}
+const columns = /[^.\\s] {2,}[^\\s#].*\\n(.*\\n)*.*[^.\\s] {2,}[^\\s#]/;
+for (const e of document.querySelectorAll("article :is(p, li, td, pre):not(.table-wrapper *, .output *)")) {
+    const isTable = e.matches(":is(.highlight-none, .highlight-text, .doctest) pre") && columns.test(e.textContent);
+    if (isTable ? getComputedStyle(e).whiteSpace !== "pre" : e.scrollWidth > e.clientWidth + 1)
+        found.push((isTable ? "wrapped: " : "cut: ") + e.textContent.slice(0, 40));
+}
+for (const e of document.querySelectorAll("math")) {
+    const {parentElement, data = ""} = e.nextSibling ?? e.parentElement.nextSibling ?? e;
+    if (/^\\S/.test(data) && getComputedStyle(parentElement).whiteSpace !== "nowrap") found.push("not whole: " + data);
 }
 const walker = document.createTreeWalker(document.querySelector(".page"), NodeFilter.SHOW_TEXT);
 for (let node; node = walker.nextNode();) {
@@ -154,6 +165,9 @@ def test_a_class_has_its_signature_and_its_methods_and_a_method_its_docstring(bo
     text = re.sub(r"\s", "", re.sub("<[^>]*>", "", page))
     assert "classTopK(density,*,all_reduce='gather')" in html.unescape(text)
     assert "begin_step(norm,nodes)¶Clipthenextgradient" in text
+    kinds = {nn.ReLU: "()", optim.StepLR: "(optimizer, step_size, gamma=0.1, last_epoch=-1)"}
+    for kind, taken in kinds.items():
+        assert conf.signature(None, "class", "", kind, None, "(*args, **options)", "") == (taken, "")
 
 
 @in_browser
@@ -176,8 +190,8 @@ def test_a_guess_unfolds_its_results_and_a_tap_enlarges_a_picture(book: Path, tm
         driver.execute_script("arguments[0].click()", driver.find_element(By.XPATH, "//button[text()='give up']"))
         wait_for(picture.is_displayed)
         assert [bool(result.get_property("open")) for result in results] == [True] + [False] * (len(results) - 1)
-        driver.execute_script("arguments[0].click()", picture)
-        assert picture.size["width"] == 800
+        tapped = "arguments[0].click(); return arguments[0].getBoundingClientRect().width / arguments[0].naturalWidth"
+        assert driver.execute_script(tapped, picture) == 0.75  # at 150 dots an inch letters of 6 points have 9 pixels
         assert driver.execute_script("return document.documentElement.scrollWidth") == TELEPHONE["width"]
 
 

@@ -31,6 +31,8 @@ pytestmark = [
 MOST = 18_000
 """Rectangles of a frame: single events, hits and messages; everything else is drawn as pixels of one picture."""
 
+FITS = "const all = document.scrollingElement; return all.scrollWidth <= innerWidth && all.scrollHeight <= innerHeight"
+
 ZOOMED = """
 const whole = player.view.end, found = [];
 for (let n = 0; n < 40; n++) {
@@ -177,7 +179,7 @@ def test_the_page_fits_a_phone_and_two_fingers_zoom(opened: webdriver.Chrome) ->
     opened.execute_cdp_cmd("Emulation.setTouchEmulationEnabled", {"enabled": True})
     try:
         wait_for(lambda: view(opened, "width") < 360)
-        assert opened.execute_script("return document.documentElement.scrollWidth <= innerWidth")
+        assert opened.execute_script(FITS)
         x, y = opened.execute_script("const box = canvas.getBoundingClientRect(); return [box.left, box.top + 60];")
 
         def touch(*places: tuple[int, ...]) -> float:
@@ -248,10 +250,15 @@ def test_ranks_that_do_the_same_are_one_row_until_they_are_asked_for(driver: web
     assert driver.execute_script("return player.view.shown.map(each => each.name)") == [f"rank {n}" for n in range(30)]
 
 
-def test_a_notebook_shows_the_player_in_a_frame(driver: webdriver.Chrome, trace: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("width", [360, 768, 1400])
+def test_a_notebook_shows_the_whole_player_in_a_frame(driver: Any, trace: Any, tmp_path: Path, width: int) -> None:
     (tmp_path / "cell.html").write_text(f"<!doctype html>{trace.player('In a cell')._repr_html_()}", encoding="utf-8")
+    screen = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": False}
+    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
     driver.get((tmp_path / "cell.html").as_uri())
     driver.switch_to.frame(0)
     wait_for(lambda: driver.execute_script("return !!window.player"))
     assert text(driver, "facts").startswith("5 ranks · ")
+    assert driver.execute_script(FITS)
     driver.switch_to.default_content()
+    driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})

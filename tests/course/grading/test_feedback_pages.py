@@ -111,7 +111,9 @@ def test_a_formula_becomes_mathml_and_dollar_signs_in_code_stay():
 
 def test_functions_and_bars_are_spaced_as_in_latex_and_aligned_lines_stay_lines():
     assert '<mo lspace="0.167em" rspace="0.167em">sin</mo>' in as_mathml(r"2 \sin x")
-    assert as_mathml("a + |b|").count('lspace="0" rspace="0">|</mo>') == 2
+    assert as_mathml("a + |b|^2").count('lspace="0" rspace="0">|</mo>') == 2
+    assert "<msup><mrow><mo" in as_mathml("|b|^2")
+    assert "<mo>:</mo>" in as_mathml("x:")
     assert as_mathml(r"\begin{aligned} a &= b \\ c &= d \end{aligned}").count("<mtr>") == 2
 
 

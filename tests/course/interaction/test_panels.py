@@ -132,7 +132,7 @@ def test_a_person_gets_a_slider_for_numbers_and_a_list_for_texts(shown):
 @pytest.mark.usefixtures("person")
 def test_buttons_step_to_the_ends_and_no_further(shown):
     step_through(lambda axes, frame: axes.plot([0, frame]), "it grows.", frames=range(3), multiples=[0, 2])
-    back, slider, forward = shown[0].children[0].children
+    back, forward, slider = shown[0].children[0].children
     assert (back.disabled, slider.value, forward.disabled) == (True, 0, False)
     forward.click()
     forward.click()

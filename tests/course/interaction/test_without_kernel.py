@@ -96,7 +96,7 @@ def test_of_many_settings_values_of_the_longest_parameters_are_left_out_and_that
     texts = {control["name"]: control["texts"] for control in described["controls"]}
     assert texts == {"nodes": ["2", "3", "9", "33"], "network": ["1gbe", "10gbe"], "MB": ["10", "100", "300", "3,000"]}
     assert len(pictures) == 32 <= MOST_PICTURES
-    assert described["left_out"] == "A kernel offers more values of nodes and MB."
+    assert described["left_out"] == "Open the notebook to choose more values of nodes and MB."
 
 
 def test_a_panel_is_below_its_limit_whatever_its_pictures_weigh(shown, monkeypatch):
@@ -131,7 +131,7 @@ def test_a_guess_without_a_kernel_stores_its_choices_and_its_answer_in_letters_t
     [asked] = map(json.loads, map(html.unescape, re.findall(r'data-guess="(.*?)"', form["text/html"])))
     assert asked["choices"] == [["a | b", "a | b"], ["<tree>", "<tree>"], ["7", "7"]]
     assert json.loads(unquote(attribute)) == {"key": asked["key"], "answer": [1, "<tree>"], "unit": ""}
-    assert text == "(no guess)"
+    assert text == "none"
     with pytest.raises(ValueError, match="the answer"):
         made.against("star")
     assert Guess("?", on_page=True).against(7).count("%22answer%22%3A7.0") == 1

@@ -35,7 +35,7 @@ def test_a_lecture_gives_slides_with_its_question_first_and_all_its_pictures_onc
     pictures = ["".join("".join(data["image/png"]).split()) for data in outputs if "image/png" in data]
     assert re.findall(r'<img alt="[^"]+" src="data:image/png;base64,([^"]+)">', text) == pictures
     assert not LOADS.search(text)
-    assert "(no guess)" not in text
+    assert "data-against" not in text
     assert page(deck(read_notebook(lecture), lecture.stem)) == text
 
 
@@ -54,24 +54,23 @@ def slides_of(*cells: dict[str, Any]) -> list[Slide]:
 
 
 PNG, HTML, MARKDOWN = "image/png", "text/html", "text/markdown"
+AGAINST = quote(json.dumps({"key": "k1", "answer": 3.14159, "unit": "ms"}))
+NONE = f'<span data-against="{AGAINST}">none</span>'
 ASKED = code('g = guess("Who?", [1, 2])', (MARKDOWN, "**Predict.** Who is <i>last</i>?\n\n- rank 0\n- rank 3"))
 
 
 @pytest.mark.parametrize(
-    ("kind", "told", "answer"),
+    ("told", "answer"),
     [
-        (MARKDOWN, "It ends. The last: rank 3 (your guess: (no guess)), at 7. So.", "The last: rank 3, at 7."),
-        (MARKDOWN, "Your guess: (no guess). **Measured: the fourth.** So.", "**Measured: the fourth.**"),
-        (MARKDOWN, "It is Rank 3. Your guess: (no guess).", "It is Rank 3."),
-        (MARKDOWN, "*In words: rank 3 <b>is</b> last (your guess: (no guess)).*", "rank 3 <b>is</b> last."),
-        (MARKDOWN, 'Rank 3; your guess: <span data-x="1">(no guess)</span>.', "Rank 3."),
-        (MARKDOWN, "| rank | end |\n| --- | --- |\n| 3 | 5 |\n\n*simulated; your guess: (no guess)*", ""),
-        ("print", "all equal: True\nlast: rank 3; your guess: (no guess)\n", "last: rank 3"),
-        ("print", "all equal: True\nyour guess: (no guess)\n", ""),
+        (f"It ends. The last: rank 3 (your guess: {NONE}), at 7. So.", "The last: rank 3, at 7."),
+        (f"Your guess: {NONE}. **Measured: the fourth.** So.", "**Measured: the fourth.**"),
+        (f"It is Rank 3. Your guess: {NONE}.", "It is Rank 3."),
+        (f"*In words: rank 3 <b>is</b> last (your guess: {NONE}).*", "rank 3 <b>is</b> last."),
+        (f"| rank | end |\n| --- | --- |\n| 3 | 5 |\n\n*simulated; your guess: {NONE}*", ""),
     ],
 )
-def test_a_guess_is_a_question_and_the_sentence_with_the_guess_its_answer(kind: str, told: str, answer: str) -> None:
-    question = slides_of(ASKED, code("say(g.against('rank 3'))", (kind, told)))[1]
+def test_a_guess_is_a_question_and_the_sentence_with_the_guess_its_answer(told: str, answer: str) -> None:
+    question = slides_of(ASKED, code("say(g.against('rank 3'))", (MARKDOWN, told)))[1]
     assert (question.kind, question.heading, question.answer) == ("question", "Waiting", answer)
     assert re.sub(r"\s*\n\s*", "", question.body) == "<p>Who is <i>last</i>?</p><ol><li>rank 0</li><li>rank 3</li></ol>"
 
@@ -87,10 +86,8 @@ def test_a_picture_has_one_sentence_and_a_panel_stands_below_the_picture_that_it
 
 def test_a_question_with_controls_gets_its_choices_from_them_and_its_answer_from_the_cell_that_has_it() -> None:
     controls = '<div class="minidl-guess" data-guess="{&quot;key&quot;:&quot;k1&quot;}"><ul><li>3</li></ul></div>'
-    against = quote(json.dumps({"key": "k1", "answer": 3.14159, "unit": "ms"}))
-    told = f'| a |\n| --- |\n| 3 |\n\n*<span data-against="{against}">'
     question = code('g = guess("How long?")', (MARKDOWN, "**Predict.** How long?"), (HTML, controls))
-    slides = slides_of(question, code("table()", (MARKDOWN, f"{told}(no guess)</span>*")))
+    slides = slides_of(question, code("table()", (MARKDOWN, f"| a |\n| --- |\n| 3 |\n\n*{NONE}*")))
     assert (slides[1].body, slides[1].answer) == ("<p>How long?</p>\n<ol><li>3</li></ol>", "3.14 ms")
 
 

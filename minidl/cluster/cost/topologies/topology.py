@@ -11,7 +11,8 @@ from typing import Any, ClassVar
 
 from minidl.arguments import real_number, whole_number
 
-Link = tuple[float, float]  # latency in seconds, bytes per second
+Link = tuple[float, float]
+"""The latency of a link in seconds, and its bytes per second."""
 
 
 class Topology(ABC):
