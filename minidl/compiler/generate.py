@@ -21,12 +21,11 @@ from minidl.kernels.jit.activations import _sigmoid
 from minidl.kernels.jit.compiled import KERNEL_OPTIONS
 from minidl.kernels.jit.elementary import exp
 from minidl.kernels.jit.function_attributes import wide_vectors
-from minidl.kernels.jit.memory_order import BLOCK, in_shares
+from minidl.kernels.jit.memory_order import BLOCK, WORTH_A_THREAD, in_shares
 from minidl.tensor import Tensor
 
 IN_LOOPS = {"exp": exp, "sigmoid": _sigmoid, "sqrt": np.sqrt, "wide_vectors": wide_vectors, "inf": math.inf}
 IN_LOOPS |= {"nan": math.nan, "float32": np.float32, "float64": np.float64}
-WORTH_A_THREAD = 1 << 17  # numbers of a loop over arrays of one shape
 
 
 @cache

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from minidl.compiler.graph import SOURCES, Graph, Instruction, Value, execute, with_values
+from minidl.kernels.jit.products import multiply
 
 KEPT = ("argument", "random")
 """Never folded, shared or removed."""
@@ -180,7 +181,7 @@ def plan_buffers(graph: Graph) -> Plan:
             free = [argument] if argument and one.body and last[argument] <= i else []
             free += [v for v in ended if (v.shape, v.dtype) == (value.shape, value.dtype)]
             in_place = [v for v in free if all(read == v for read in one.operands if owner[read] == v)]
-            if in_place and written_by(one) is not np.dot:
+            if in_place and written_by(one) is not multiply:
                 over[value] = in_place[0]
                 ended = [v for v in ended if v != in_place[0]]
             writable.add(value)
@@ -203,5 +204,5 @@ def written_by(one: Instruction) -> Any:
     if len(types) > 1 or one.settings or one.results[0].dtype not in FLOATS:
         return None
     if one.name in ("dot", "matmul") and len(one.arguments) == len(one.operands) == 2:
-        return np.dot if all(len(v.shape) == 2 and min(v.shape) > 1 for v in (*one.operands, *one.results)) else None
+        return multiply if all(len(v.shape) == 2 and min(v.shape) > 1 for v in (*one.operands, *one.results)) else None
     return one.function if isinstance(one.function, np.ufunc) and one.function.nout == 1 else None

@@ -48,7 +48,7 @@ def elementwise(fastmath: bool | set[str] = False) -> Callable[[Loop], Callable[
 
 def mapped(loop: Loop, x: Array) -> Array:
     """Call loop(line of x, line of the result), where a line is the array's numbers in memory order."""
-    run = loop if x.size < 2 * WORTH_A_THREAD else partial(in_shares, x.size // WORTH_A_THREAD, BLOCK, loop)
+    run = partial(in_shares, x.size // WORTH_A_THREAD, BLOCK, loop)
     if x.flags.c_contiguous:
         out = np.empty(x.shape, x.dtype)  # half the time of empty_like
         run(x.ravel(), out.ravel())
@@ -60,7 +60,7 @@ def mapped(loop: Loop, x: Array) -> Array:
 
 def mapped_pairs(loop: Loop, g: Array, x: Array) -> Array:
     """Call loop(line of g, line of x, line of the result); the result has the layout of x."""
-    run = loop if x.size < 2 * WORTH_A_THREAD else partial(in_shares, x.size // WORTH_A_THREAD, BLOCK, loop)
+    run = partial(in_shares, x.size // WORTH_A_THREAD, BLOCK, loop)
     if x.flags.c_contiguous and g.flags.c_contiguous:
         out = np.empty(x.shape, x.dtype)
         run(g.ravel(), x.ravel(), out.ravel())
@@ -88,6 +88,9 @@ def in_shares(most: int, block: int, loop: Loop, *arguments: Any) -> None:
 
     A share is whole blocks of `block` entries of the first axis; the last one has what is left over, too.
     """
+    if most < 2:
+        loop(*arguments)
+        return
     length = len(arguments[0])
     blocks = length // block
 

@@ -158,11 +158,7 @@ def l2_norm(x: Array) -> float:
 
 def _run(loop: Any, *arguments: Any) -> None:
     """Call the loop; with long arrays, in several threads."""
-    most = arguments[0].size // WORTH_A_THREAD
-    if most < 2:
-        loop(*arguments)
-    else:
-        in_shares(most, BLOCK, loop, *arguments)
+    in_shares(arguments[0].size // WORTH_A_THREAD, BLOCK, loop, *arguments)
 
 
 def _compilable(p: Array, *others: Array) -> bool:
