@@ -17,6 +17,8 @@ FACTORS = (31, 37, 97, 100, 101, 128, 256, 512, 997, 1000, 1009, 1024, 4096, 997
 """Numbers by which a seed or an epoch is likely to be multiplied or reduced."""
 FAR = (*FACTORS, 2**16, 100_000, 2**20, 10**6, 1_000_003, 2**24, 10**9, 2_654_435_761)
 NEAR = range(2, 31)
+LAST_EPOCH = 100_000
+"""A right answer may draw all epochs up to the one that is asked for, in which a further one would take too long."""
 LAST = 2**32 - 1
 FEW = 4
 Order = list[int]
@@ -94,7 +96,7 @@ def compare_all(answer: Answer, seed: int) -> None:
 def compare_far(answer: Answer, seed: int) -> None:
     """Raise Wrong if distant seeds and epochs have the same order, as when the two are combined into one number."""
     pairs = [(seed, 0), (seed, 1), (seed + 1, 0)]
-    pairs += [pair for far in (*NEAR, *FAR) for pair in ((seed, far), (seed + far, 0))]
+    pairs += [pair for far in (*NEAR, *FAR) for pair in ((seed + far, 0), (seed, far)) if pair[1] <= LAST_EPOCH]
     pairs += [(LAST, 0), (LAST, 1)]  # of which a float loses digits
     orders = dict(zip(pairs, answer.run(orders_of, N, BATCH_SIZE, pairs), strict=True))
     compare_different(orders, f"minibatches(n={N}, batch_size={BATCH_SIZE}, seed={seed}, epoch=…)", seed)
