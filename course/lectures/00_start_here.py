@@ -8,7 +8,7 @@
 #
 # **Can four machines train one network together, is it then the same network, and is it faster?**
 #
-# *Reading time: about 18 minutes; half a minute to run (menu* Run, Run All Cells*).* This page trains a small network
+# *Reading time: about 18 minutes; half a minute to run (menu Run, Run All Cells).* This page trains a small network
 # on scanned digits: on one *node*; on four, which are processes of this computer that share nothing and exchange
 # messages, as machines in a rack do; and on a cluster that you do not have.
 #

@@ -136,7 +136,8 @@ class MixtureOfExperts(Module):
     the model's loss does not change. A loss that you multiply by a factor goes with `functional.added_loss`.
 
     Attributes
-        counts   the `RoutingCounts` of training since the last `take_counts`; what is recomputed counts once
+        counts   what training has done since the last `take_counts`, where what is recomputed counts once: `load`, how
+                 often each expert was chosen, and `dropped`, how many of these choices were dropped
 
     Raises
         TypeError, ValueError   a number that is not whole or out of range, more `top` than experts

@@ -19,15 +19,7 @@ from minidl.tensor import Tensor
 
 
 class BatchNorm(Module):
-    """Base class of BatchNorm1d and BatchNorm2d: parameters and running statistics.
-
-    Parameters
-        num_features         number of channels: length of axis 1 of the input
-        eps                  added to the variance before the root
-        momentum             weight of the newest batch in the running statistics; None: the mean over all batches
-        affine               learn a weight and a bias per channel, initialised to 1 and 0
-        track_running_stats  keep running statistics and evaluate with them; False: always use the batch's statistics
-    """
+    """Base class of BatchNorm1d and BatchNorm2d: parameters and running statistics."""
 
     name = "BatchNorm"
     expected = "(n, {0}, ...)"  # the shape of the input, in messages
@@ -94,9 +86,15 @@ class BatchNorm(Module):
 class BatchNorm1d(BatchNorm):
     """Normalise every feature over the batch (and the sequence), then scale by weight and shift by bias.
 
+    Parameters
+        num_features         number of features, or channels: length of axis 1 of the input
+        eps                  added to the variance before the root
+        momentum             weight of the newest batch in the running statistics; None: the mean over all batches
+        affine               learn a weight and a bias per feature, initialised to 1 and 0
+        track_running_stats  keep running statistics and evaluate with them; False: always use the batch's statistics
+
     Shapes: x (n, num_features) or (n, num_features, length) -> the same shape. In training, mean and variance are those
     of the batch, and the running statistics move towards them; evaluation uses the running statistics.
-    The parameters are those of `BatchNorm`.
 
     Raises
         ValueError    an input of another shape, training on one value per channel
@@ -118,7 +116,7 @@ class BatchNorm2d(BatchNorm):
     Shapes: x (n, num_features, h, w) -> the same shape; weight and bias (num_features,), initialised to 1 and 0. In
     training, mean and variance are those of the batch, and the buffers running_mean and running_var (unbiased) move
     towards them by `momentum`; evaluation uses the buffers. num_batches_tracked counts the training batches.
-    The parameters are those of `BatchNorm`.
+    The parameters are those of `BatchNorm1d`.
 
     Raises
         ValueError    an input of another shape, training on one value per channel

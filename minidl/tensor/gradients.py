@@ -73,7 +73,7 @@ def backward(
         inputs        the tensors that get their gradient; only nodes made from them are visited; None: every leaf
         retain_graph  keep the graph for another backward; False: each node is freed once it is visited
         defer         True: postpone the products that only parameters need; `run` of the returned `Deferred` computes
-                      them; see there
+                      them; see `minidl/deferred.py`
 
     A graph that was cut in two is walked in two calls: the gradients of the second half's inputs are the `gradients` of
     the first half's outputs.

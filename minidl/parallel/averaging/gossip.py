@@ -60,7 +60,7 @@ class Gossip(Strategy):
     Notes
         On the ring a node sends two messages per step, for any number of nodes.
         Momentum stays on its node. Batch-norm running statistics are those of node 0.
-        batch_size is global. With asynchronous=True it is per gradient, and
+        batch_size is global. With asynchronous=True it is per gradient. In such a run:
         - The run ends after `epochs * n` samples of all nodes together (n: size of the training set), so with one slow
           node the others process more, and the time is that of the summed speed. The schedule counts these samples.
         - The counts travel with the averages, so a node learns of the end with a delay: a few updates per node more,

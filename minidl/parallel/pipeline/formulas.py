@@ -4,7 +4,7 @@
     TF, TI, TW   times of forward, and of backward for the inputs and for the weights, of a whole stage
     MB, MW       what forward of a whole stage keeps of a micro-batch, and what I leaves to W
 
-    idle seconds of the stage that waits longest       peak memory of stage s
+    schedule     idle seconds of the idlest stage      peak memory of stage s
     naive        m (K - 1) (TF + TI + TW)              MB
     gpipe        (K - 1) (TF + TI + TW)                m MB
     1f1b         (K - 1) (TF + TI + TW)                min(m, K - s) MB

@@ -36,7 +36,7 @@ class Report:
     strategy    how it was trained
     nodes       number of ranks that trained; the servers' ranks come after theirs
     history     one row per epoch, a dict with epoch, loss, test_loss, accuracy, seconds, samples_per_second, bytes, lr,
-                steps, samples: see `HistoryRow` for their meaning and units
+                steps, samples: `minidl/parallel/run/history.py` has their meaning and units
     seconds     of the whole run, evaluation included; measured, or virtual in a simulation
     trace       who computed, sent, received and waited
     checkpoint  the last state
