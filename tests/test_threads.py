@@ -44,6 +44,28 @@ def test_in_one_thread_blas_has_one_thread_and_afterwards_as_many_as_before():
         assert module.thread_pools().info() == before
 
 
+@pytest.mark.parametrize(("interrupted", "is_set"), [(1, True), (2, False)])
+def test_ctrl_c_while_the_number_is_changed_leaves_blas_as_many_threads_as_before(monkeypatch, interrupted, is_set):
+    class Pool:
+        calls, number = 0, 5
+
+        def get_num_threads(self):
+            return self.number
+
+        def set_num_threads(self, number):
+            self.calls += 1
+            if self.calls != interrupted or is_set:
+                self.number = number
+            if self.calls == interrupted:
+                raise KeyboardInterrupt
+
+    pool = Pool()
+    monkeypatch.setattr(module, "_pools_of_numpy", lambda: [pool])
+    with pytest.raises(KeyboardInterrupt):
+        in_one_thread(int)
+    assert pool.number == 5
+
+
 def test_products_that_are_too_small_for_two_threads_run_in_one(monkeypatch):
     def alone(function, *arguments):
         called.append(function)

@@ -40,7 +40,8 @@ def launch(
                     or an engine with settings, such as `cluster.Simulation(node=cluster.Node(1e10, 1e10))`
         network     what a message costs: a `cluster.Network` or the name of a preset ("10gbe"). On processes, real
                     messages are slowed down to it; in a simulation without one, messages take no time
-        timeout     seconds, by the engine's clock, that a rank may be blocked in one operation
+        timeout     seconds, by the engine's clock, that a rank may be blocked in one operation, also while another rank
+                    compiles
         deadline    real seconds for the whole run, with starting and compiling; None for no limit. The first launch of
                     a process is not ended before the compiled kernels are loaded, which takes a second
         on_failure  "raise"     the run ends when a rank fails

@@ -100,7 +100,7 @@ class Compressor:
     def left_out(self, array: Array, message: Message) -> Array:
         """The error array - decode(message). `array` may be overwritten, unless the message is a view of it."""
         is_view = np.may_share_memory(array, message.data)
-        return np.subtract(array, self.decode(message), out=None if is_view else array)
+        return np.asarray(np.subtract(array, self.decode(message), out=None if is_view else array))  # also of 0 axes
 
     def add_up_messages(self, message: Message, nodes: int) -> Generator[Request, Any, Array]:
         """Add up the arrays that the nodes' messages represent.

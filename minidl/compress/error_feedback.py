@@ -49,6 +49,7 @@ class ErrorFeedback(Wrapper):
         Threshold, RandomK), otherwise to rounding. Over a run, everything sent and the last residual add up to the sum
         of all gradients.
         `residual` is written into by the next `encode` or sum: keep a copy of it, if you want to compare.
+        If the compressor raises an error, the residual may contain the gradient already: begin a new run.
         The residual holds gradients, to which the learning rate of the step applies in which they are sent. Karimireddy
         et al. accumulate lr g, with the rate of the step in which g was computed: equal while the rate is constant.
         Where nodes encode together (PowerSGD, QuantizedAllReduce), each node keeps the error of its own encoding. The

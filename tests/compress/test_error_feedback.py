@@ -50,6 +50,20 @@ def test_what_is_sent_and_the_residual_are_the_accumulated_gradient_to_the_bit()
                 residual = compressor.residual.copy()
 
 
+def test_nothing_of_a_single_number_is_lost_if_its_message_is_a_view_of_it():
+    class Half(Compressor):
+        def encode(self, array):
+            return Message(array.reshape(1).view(np.uint8), array.shape, array.dtype)
+
+        def decode(self, message):
+            return message.data.view(message.dtype).reshape(message.shape) / 2
+
+    compressor = ErrorFeedback(Half())
+    sent = [float(compressor.decode(compressor.encode(np.array(8.0)))) for _ in range(3)]
+    assert sent == [4, 6, 7]
+    assert compressor.residual == 7
+
+
 def test_without_it_what_stays_below_the_threshold_is_never_sent():
     plain, remembers = Threshold(1.0), ErrorFeedback(Threshold(1.0))
     small = np.full(3, 0.3)

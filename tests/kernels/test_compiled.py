@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import math
 import os
@@ -51,6 +52,22 @@ def test_a_kernel_is_compiled_anew_when_a_file_that_it_calls_has_changed(tmp_pat
     assert run("x + 1") == "3 0"
     assert run("x * 100") == "200 0"
     assert run("x * 100") == "200 1"
+
+
+def test_a_kernel_that_finds_no_room_in_the_cache_is_called_and_a_warning_says_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def save(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    def successor(x):  # type: ignore[no-untyped-def]
+        return x + 1
+
+    monkeypatch.setattr(compiled, "KERNELS", [])
+    kernel = compiled.compiled()(successor)
+    monkeypatch.setattr(kernel._cache._cache_file, "save", save)
+    with pytest.warns(UserWarning, match="cannot be kept in .*: .*No space left on device"):
+        assert kernel(2) == 3
 
 
 @njit

@@ -29,6 +29,7 @@ DUMP_SIGNAL = getattr(signal, "SIGRTMAX", signal.SIGUSR2)
 
 _THREAD = re.compile(r"^(?:Current thread|Thread) .*:$", re.MULTILINE)
 _FRAME = re.compile(r'^  File "(.*)", line (\d+),? in (.*)$', re.MULTILINE)
+_COMPILES = "compile_once"  # the function that compiles a kernel (minidl.kernels.jit.compiled)
 _CALLERS = ("in run_rank", "in _play")  # the functions that call the program of a rank, and of a simulated rank
 _CUT = "\n  ...\n"  # ends a dump of more than 100 frames; only the program's thread has that many
 
@@ -115,8 +116,11 @@ def position_of(descriptor: int) -> Position:
     operation, _, site = described.decode(errors="replace").partition("\0")
     stack = _stack_of_the_program(os.pread(descriptor, STACK_BYTES, NOTES_BYTES).decode(errors="replace"))
     frames = [(file, name, int(line)) for file, line, name in _FRAME.findall(stack)]
-    own = [frame for frame in frames if is_program(frame[0])] or frames
+    compiles = next((index for index, (_, name, _) in enumerate(frames) if name == _COMPILES), None)
+    own = [frame for frame in frames[:compiles] if is_program(frame[0])] or frames
     line = place(*own[-1]) if own else None
+    if compiles is not None:
+        line = f"{line} (compiling a kernel, once on this computer)"
     return Position(operation, word >> 16, site, bool(word & INSIDE), line, stack)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from contextvars import ContextVar
@@ -64,12 +65,29 @@ def _once_per_machine(kernel: Any) -> Callable[[Any], Any]:
             if cache._index_key(signature, kernel.targetctx.codegen()) not in cache._cache_file._load_index():
                 if not _may_compile.get():
                     raise NotCompiled(f"the kernel {kernel.__name__} has not been compiled on this computer")
-                with suppress(OSError):  # a read-only folder, or LONGEST is over: each process compiles by itself
+                with suppress(OSError, NotImplementedError):  # read-only, LONGEST is over, or no locks: compile it too
                     stack.enter_context(FileLock(f"{cache._cache_file._index_path}.lock", timeout=LONGEST))
                 stack.callback(_say_that_it_compiles, time.monotonic())
             return load_or_compile(signature)
 
     return compile_once
+
+
+def _if_there_is_room(kernel: Any) -> Callable[[Any, Any], None]:
+    """Return `kernel._cache.save_overload`, extended: if the folder is full, it warns."""
+    save = kernel._cache.save_overload
+
+    def save_or_warn(signature: Any, result: Any) -> None:
+        try:
+            save(signature, result)
+        except OSError as error:
+            warnings.warn(
+                f"compiled kernels cannot be kept in {kernel._cache.cache_path}: {error}; every process compiles them "
+                "until there is room, or NUMBA_CACHE_DIR names another folder",
+                stacklevel=2,
+            )
+
+    return save_or_warn
 
 
 def _say_that_it_compiles(began: float) -> None:
@@ -99,6 +117,7 @@ def compiled(fastmath: bool | set[str] = False) -> Callable[[Callable[..., Any]]
         kernel: Any = njit(cache=True, fastmath=fastmath, **KERNEL_OPTIONS)(function)
         kernel._cache._cache_file._source_stamp = _STAMP + _times([Path(function.__code__.co_filename)])
         kernel.compile = _once_per_machine(kernel)
+        kernel._cache.save_overload = _if_there_is_room(kernel)
         KERNELS.append(kernel)
         return kernel
 

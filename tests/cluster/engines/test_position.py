@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from minidl import cluster
 from minidl.cluster.engines import position
 from minidl.cluster.engines.position import SLOTS, Notes, create_notes, position_of
 from minidl.cluster.engines.supervisor import Supervisor
+from minidl.kernels.jit.compiled import _once_per_machine
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -89,6 +91,18 @@ def test_a_rank_that_sleeps_below_a_hundred_frames_is_named_with_its_line() -> N
     assert error.rank == 1
     assert f"it was computing at {line_of(program, 2)}, before its first communicator call" in str(error)
     assert "in sleep_below" in error.tracebacks[1]
+
+
+def test_a_rank_that_compiles_a_kernel_is_named_with_the_line_that_called_it() -> None:
+    def program(comm: cluster.Communicator) -> None:
+        kernel = MagicMock(compile=time.sleep)
+        kernel._cache._cache_file._load_index.return_value.__contains__.return_value = True
+        if comm.rank == 1:
+            _once_per_machine(kernel)(600)
+        comm.recv(1)
+
+    error = failure_of(program, nodes=2, timeout=3.0)
+    assert f"computing at {line_of(program, 4)} (compiling a kernel, once on this computer), before" in str(error)
 
 
 def test_a_crash_of_the_interpreter_is_named_with_its_line() -> None:
