@@ -19,8 +19,8 @@ from minidl.instruction_set import use_avx512
 use_avx512()  # before anything loads numpy
 # Before numpy, too: after a product OpenBLAS's other threads spin, by default for 2^28 cycles or 100 ms. Meanwhile a
 # compiled loop's second thread waits for a core. With 2^19, 200 us, they still get an MLP's next product in time.
-# Measured on two cores of an Intel Xeon with AVX-512 (2026-11-30), steps with 2^28 and 2^19: GPT 56.4 and 51.8 ms,
-# LeNet 4.5 and 3.7, an MLP of 784-512-512-10 2.7 and 2.6.
+# Measured on two cores of an Intel Xeon with AVX-512 (2026-11-30), steps with 2^28 and 2^19 beside other programs: GPT
+# 56.4 and 51.8 ms, LeNet 4.5 and 3.7, an MLP of 784-512-512-10 2.7 and 2.6; on an idle machine both within 5 %.
 os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "19")
 
 from typing import TYPE_CHECKING  # noqa: E402

@@ -17,7 +17,8 @@ from minidl.threads import in_one_thread
 __all__ = ["linear", "matmul"]
 
 ALONE = 1 << 18  # multiply-adds of a product, up to which OpenBLAS runs it in one thread
-WORTH_A_THREAD = 1 << 22  # multiply-adds; 32 products of 64 x 32 and 32 x 64 take 140 us
+DIVIDED = 1 << 23  # multiply-adds of a product, from which on two threads of OpenBLAS are faster
+WORTH_A_THREAD = 1 << 23  # multiply-adds; 64 products of 64 x 32 and 32 x 64 take 280 us
 
 
 def matmul(a: Array, b: Array, like: Array | None = None) -> Array:
@@ -46,7 +47,7 @@ def product_of_matrices(product: Callable[..., Any], a: Array, b: Array, *out: A
     128 x 128 times 128 x 128, 33 and 41 us; 192 x 192 times 192 x 192, 102 and 84. On a loaded machine the second
     thread may have to wait for its core: a compiled step of 64-128-10 took 0.4 ms in one thread and 9 in two.
     """
-    if ALONE < a.size * b.shape[1] < 2 * WORTH_A_THREAD:
+    if ALONE < a.size * b.shape[1] < DIVIDED:
         return in_one_thread(product, a, b, *out)
     return product(a, b, *out)
 
