@@ -1,8 +1,8 @@
 """`python -m benchmarks compressors`: encoding and decoding a gradient of 4 million numbers, in passes over memory.
 
-A pass reads and writes each number of the gradient once. The ratio of a row is how many passes take as long. Random
-numbers, one for each number of the gradient, are drawn before encoding and have a row of their own. Started with an
-address, this file runs in the process that is measured, on one core.
+A pass reads and writes each number of the gradient once. A row's ratio is the time of a call, divided by that of a
+pass. Random numbers, one for each number of the gradient, are drawn before encoding and have a row of their own.
+Started with an address, this file runs in the process that is measured, on one core.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ def overview(comparisons: Sequence[Comparison]) -> Iterator[tuple[str, str, str]
         cases = list(group)
         if all(one.peer for one in cases):
             ends = (choose(cases, key=lambda one: one.ratio) for choose in (min, max))
-            figures = " to ".join(dict.fromkeys(f"{one.ratio:.2f} ({one.case}, {one.setting})" for one in ends))
+            figures = " to ".join(dict.fromkeys(f"{one.ratio:.3f} ({one.case}, {one.setting})" for one in ends))
         else:
             figures = ", ".join(f"{one.case} {seconds_text(statistics.median(one.ours))}" for one in cases)
         judged = [verdict for benchmark, verdict in verdicts if benchmark == name]

@@ -128,7 +128,7 @@ def remark(module: ModuleType, name: str) -> str:
 
 
 def is_shown(name: str, attribute: object) -> bool:
-    """Whether a member of a class is a public method or property with a docstring; hints on missing names are none."""
+    """Whether a member of a class is a public method or property with a docstring; no stand-in for a missing name."""
     kinds = (property, functools.cached_property, classmethod, staticmethod, FunctionType, MethodType)
     return not name.startswith("_") and isinstance(attribute, kinds) and bool(attribute.__doc__)
 

@@ -24,7 +24,8 @@ class LargeBatchLR(LRScheduler):
         in the first warmup_epochs:
             rate = peak (none), start_factor lr (constant), or linear from start_factor lr to peak (gradual)
         then:
-            rate = peak gamma^(milestones passed); with total_epochs, peak (share of the steps that are left)^power
+            rate = peak gamma^(milestones passed)
+            rate = peak (steps left / steps after the warm-up)^power, if total_epochs is given
 
     The optimizer's rate `lr` belongs to minibatches of `base_batch_size` samples. Call `step()` after every update.
 

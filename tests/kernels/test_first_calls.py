@@ -87,7 +87,7 @@ def test_a_launch_compiles_only_what_its_program_calls_and_on_one_rank_for_all(t
     program.write_text(LAUNCHED)
     command = [sys.executable, str(program)]
     environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache"), "MINIDL_KERNELS": "numba"}
-    run = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
+    run = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True, timeout=240)
     assert run.stdout == "[(0, 0), (0, 0), (0, 1)]\n"
     assert len([*(tmp_path / "cache").rglob("*.nbi")]) == 1
 

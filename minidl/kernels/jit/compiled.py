@@ -27,7 +27,7 @@ INNER_OPTIONS = KERNEL_OPTIONS | {"no_cpython_wrapper": True}  # a wrapper takes
 KERNELS: list[Any] = []
 """All functions that are compiled here, as numba's dispatchers."""
 
-NOTICEABLE = 1.0  # seconds of compiling, after which a terminal's user is told once why he waits
+NOTICEABLE = 1.0  # seconds of compiling, after which a terminal shows once what takes so long
 LONGEST = 120.0  # seconds to wait for another process that compiles the same kernel; then it is compiled here, too
 
 
@@ -65,7 +65,7 @@ def _once_per_machine(kernel: Any) -> Callable[[Any], Any]:
             if cache._index_key(signature, kernel.targetctx.codegen()) not in cache._cache_file._load_index():
                 if not _may_compile.get():
                     raise NotCompiled(f"the kernel {kernel.__name__} has not been compiled on this computer")
-                with suppress(OSError, NotImplementedError):  # read-only, LONGEST is over, or no locks: compile it too
+                with suppress(OSError, NotImplementedError):  # no lock to be had: this process compiles it, too
                     stack.enter_context(FileLock(f"{cache._cache_file._index_path}.lock", timeout=LONGEST))
                 stack.callback(_say_that_it_compiles, time.monotonic())
             return load_or_compile(signature)

@@ -29,7 +29,7 @@ __all__ = [
     "sparse_logistic_epoch",
 ]
 
-WORTH_A_THREAD = 1 << 19  # numbers; in the second cache a quarter of them take 30 us by SGD with momentum, 90 by Adam
+WORTH_A_THREAD = 1 << 19  # numbers; from the second cache a quarter of them takes SGD with momentum 30 us, Adam 90
 
 
 def sgd(

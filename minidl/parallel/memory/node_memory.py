@@ -8,7 +8,7 @@ from typing import NamedTuple
 from minidl.arguments import whole_number
 
 COMPONENTS = ("weights", "gradients", "optimizer", "activations", "buffers")
-"""What the bytes of a node are counted by: see `Part`."""
+"""What the memory of a node holds: `Part` describes each."""
 
 
 class Part(NamedTuple):

@@ -53,9 +53,9 @@ def test_a_benchmark_replaces_its_own_rows_alone_and_written_again_nothing_chang
             "| benchmark | what, compared with what | minidl's / the other's | goals met | measured |",
             "|---|---|---|---|---|",
             "| collectives | an all-reduce on processes, with the fastest of gloo and MPICH "
-            "| 2.25 (4 KB, 2 nodes) | 1 of 1 | 2026-05-08, ours, 3 cores |",
+            "| 2.250 (4 KB, 2 nodes) | 1 of 1 | 2026-05-08, ours, 3 cores |",
             "| launch | a launch, with torch.multiprocessing "
-            "| 0.33 (nodes that do nothing, 4 nodes) |  | 2026-05-07, ours, 3 cores |",
+            "| 0.333 (nodes that do nothing, 4 nodes) |  | 2026-05-07, ours, 3 cores |",
             "<!-- end: overview -->",
             "Below overview.",
         ]
