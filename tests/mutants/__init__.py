@@ -36,10 +36,11 @@ replace what the wrong answer above replaces:
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
+from types import SimpleNamespace
 
 from course.judging import Status
 
@@ -78,11 +79,15 @@ class Alternative:
     code: str
 
 
-def of_chapter(name: str, folder: Iterable[str]) -> tuple[list[Mutant], list[Alternative]]:
-    """The wrong and the right answers of a chapter: `of_chapter(__name__, __path__)` in its `__init__.py`."""
-    found = [import_module(f"{name}.{file.name}") for file in iter_modules(folder)]
+@cache
+def of_chapter(chapter: str) -> SimpleNamespace:
+    """The wrong answers of a chapter, `MUTANTS`, and the right ones, `ALTERNATIVES`; none if it has no folder."""
+    found = [import_module(f"{__name__}.{chapter}.{file.name}") for file in iter_modules([f"{__path__[0]}/{chapter}"])]
     both = [answers(one.EXERCISE, one.PARTS, one.ANSWERS) for one in found]
-    return [each for wrong, _ in both for each in wrong], [each for _, right in both for each in right]
+    return SimpleNamespace(
+        MUTANTS=[each for wrong, _ in both for each in wrong],
+        ALTERNATIVES=[each for _, right in both for each in right],
+    )
 
 
 def answers(exercise: str, parts: dict[str, str], text: str) -> tuple[list[Mutant], list[Alternative]]:

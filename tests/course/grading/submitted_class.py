@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterable
-from importlib import import_module
 from pathlib import Path
 
 import nbformat
 import pytest
 
 from course.commands import grade
+from tests.mutants import of_chapter
 
 ROOT = Path(__file__).resolve().parents[3]
 SOLUTIONS = {path.parent.name: path for path in sorted((ROOT / "solutions").glob("*/*.ipynb"))}
@@ -76,7 +76,7 @@ def notebook(assignment: str, kind: str, exercises: int | None = EXERCISES) -> n
     answers = {cell.id: cell.source for cell in solution.cells if role(cell, "solution")}
     checked = [cell.id.removeprefix("check_") for cell in solution.cells if cell.id.startswith("check_")]
     if kind in ("wrong", "mixed"):
-        known = import_module(f"tests.mutants.{assignment.split('_', 1)[1]}")
+        known = of_chapter(assignment.split("_", 1)[1])
         wrong = next(mutant for mutant in known.MUTANTS if mutant.exercise in checked)
         for answer in [*(known.ALTERNATIVES if kind == "mixed" else []), wrong]:
             answers[answer.exercise] = answer.code
