@@ -22,7 +22,7 @@ One folder for each chapter, named as in `course/checks/`, and in it one file `*
 
 A wrong answer has a name, the parts that it must lose, and text that the message or the likely cause must contain; then
 perhaps "raised" or "stuck", where it does not end with a wrong result, and "hidden only", where only the hidden cases
-find it. Lines that begin with `::` continue such a line. The answer is a student's cell, or it changes the closest
+find it. Lines that begin with `::` continue such a line. An answer is a student's cell, or it changes the closest
 base or right answer above it: lines with `-` (below lines with a space, which stay) become those with `+`; an empty
 line separates two changes that would run together. What is replaced must be there exactly once. Lines with `+` alone
 replace what the wrong answer above replaces:
@@ -96,24 +96,21 @@ def answers(exercise: str, parts: dict[str, str], text: str) -> tuple[list[Mutan
     for block in re.split(r"^=== ", text.strip("\n"), flags=re.MULTILINE)[1:]:
         header, _, body = block.replace("\n::", " ::").strip("\n").partition("\n")
         kind, _, words = header.partition(": ")
+        mistake, *of_wrong = (word.strip() for word in words.split("::"))
+        body = replaced + body if body[0] == "+" else body
+        replaced = "".join(before for before, _ in CHANGE.findall(f"{body}\n")[:1])
+        code = changed(base, body, f"{exercise}, {mistake!r}") if body[0] in " -+" else body
         if kind == "wrong":
-            mistake, names, says, *more = (word.strip() for word in words.split("::"))
+            names, says, *more = of_wrong
             loses = [name.strip() for name in names.split(",")]
-            body = replaced + body if body[0] == "+" else body
-            replaced = "".join(before for before, _ in CHANGE.findall(f"{body}\n")[:1])
+            lost = tuple(title for name, title in parts.items() if name in loses or names == "all")
             status = next((each for each in Status if each.name.lower() in more), Status.WRONG)
-            wrong.append(
-                Mutant(
-                    exercise, mistake, changed(base, body, f"{exercise}, {mistake!r}") if body[0] in " -+" else body,
-                    tuple(title for name, title in parts.items() if name in loses or names == "all"),
-                    says, status, "hidden only" in more,
-                )
-            )  # fmt: skip
+            wrong.append(Mutant(exercise, mistake, code, lost, says, status, "hidden only" in more))
             if unknown := {*loses, *more} - {*parts, "all", status.name.lower(), "hidden only"}:
                 raise ValueError(f"{exercise}, {mistake!r}: no part and no outcome is called {', '.join(unknown)}")
         else:
-            base = body
-            right += [Alternative(exercise, words, body)] if kind == "right" else []
+            base = code
+            right += [Alternative(exercise, words, code)] if kind == "right" else []
     return wrong, right
 
 

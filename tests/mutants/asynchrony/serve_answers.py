@@ -93,21 +93,14 @@ def serve(comm, shard, workers):
 -    return values
 +    return values.astype(float)
 === wrong: ADDs that no GET has seen yet survive a PUT :: alone, order :: expected
-def serve(comm, shard, workers):
-    values, added, done = shard.copy(), 0.0, 0
-    while done < workers:
-        message = comm.recv(ANY)
-        kind, given = message[0], message[1:]
-        if kind == GET:
-            values, added = values + added, 0.0
-            comm.send(values, comm.last_source)
-        elif kind == PUT:
-            values = given.copy()
-        elif kind == ADD:
-            added = added + given
-        elif kind == DONE:
-            done += 1
-    return values + added
+-    values, done = shard.copy(), 0
++    values, added, done = shard.copy(), 0.0, 0
+         if kind == GET:
++            values, added = values + added, 0.0
+-            values = values + given
++            added = added + given
+-    return values
++    return values + added
 === wrong: all other ranks are workers :: all :: waits for any rank :: stuck
 -    while done < workers:
 +    while done < comm.size - 1:

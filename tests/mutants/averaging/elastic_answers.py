@@ -23,18 +23,11 @@ def elastic(comm, x, centre, gradient, lr, alpha, period, steps):
             x = x - lr * g
     return x, centre
 === wrong: the centre moves by the new weights (algorithm 1, line 14) :: one, several, total :: weights before the step
-def elastic(comm, x, centre, gradient, lr, alpha, period, steps):
-    for step in range(steps):
-        g = gradient(x, step)
-        if step % period == 0:
-            pull = alpha * (x - centre)
-            x = x - lr * g - pull
-            moved = alpha * (x - centre)
-            comm.all_reduce(moved)
-            centre = centre + moved
-        else:
-            x = x - lr * g
-    return x, centre
+-            moved = pull.copy()
++            x = x - lr * g - pull
++            moved = alpha * (x - centre)
+             comm.all_reduce(moved)
+-            x = x - lr * g - pull
 === wrong: the centre moves by the mean of the pulls :: several, total :: not by their mean
 -            centre = centre + moved
 +            centre = centre + moved / comm.size

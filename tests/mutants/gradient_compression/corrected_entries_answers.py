@@ -45,16 +45,10 @@ def corrected_entries(gradient, velocity, waiting, m, k, masking):
 +    gradient += velocity
 +    velocity[...] = gradient
 === wrong: the velocity of the step before :: all :: The old velocity was added
-def corrected_entries(gradient, velocity, waiting, m, k, masking):
-    waiting += velocity
-    velocity *= m
-    velocity += gradient
-    indices = np.argsort(-np.abs(waiting), kind="stable")[:k]
-    values = waiting[indices]
-    waiting[indices] = 0
-    if masking:
-        velocity[indices] = 0
-    return indices, values
+ def corrected_entries(gradient, velocity, waiting, m, k, masking):
++    waiting += velocity
+     velocity += gradient
+-    waiting += velocity
 === wrong: always masked :: any, entries :: masking is the other way round, or missing
 -    if masking:
 -        velocity[indices] = 0

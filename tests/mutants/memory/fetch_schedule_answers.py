@@ -38,18 +38,8 @@ def fetch_schedule(n, size, room):
         actions += [f"+{i}"] * (i < n - 1) + [f"B{i}", f"G{i}"]
     return actions
 === wrong: prefetches one unit, whatever fits :: fetches, time :: keep as many of these as fit
-def fetch_schedule(n, size, room):
-    places = min(n, room // size, 2)
-    actions = [f"+{i}" for i in range(places)]
-    for i in range(n):
-        actions += [f"F{i}"]
-        if i + places < n:
-            actions += [f"-{i}", f"+{i + places}"]
-    for i in reversed(range(n)):
-        actions += [f"B{i}", f"G{i}"]
-        if i >= places:
-            actions += [f"+{i - places}"]
-    return actions
+-    places = min(n, room // size)
++    places = min(n, room // size, 2)
 === wrong: the first units stay, so that forward cannot prefetch :: time :: list it directly behind
 def fetch_schedule(n, size, room):
     places = min(n, room // size)

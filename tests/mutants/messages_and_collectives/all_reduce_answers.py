@@ -162,13 +162,9 @@ def ring_all_reduce(comm, x):
         places[(me - 1 - k) % p][...] = comm.recv((me - 1) % p)
     return x
 === right: chunks of ceil(n/p) elements, the last ones shorter or empty
-def ring_all_reduce(comm, x):
-    size = math.ceil(len(x) / comm.size)
-    places = [x[i * size : (i + 1) * size] for i in range(comm.size)]
-    mine = ring_reduce_scatter(comm, places)
-    for place, chunk in zip(places, ring_all_gather(comm, mine)):
-        place[...] = chunk
-    return x
+-    places = np.array_split(x, comm.size)
++    size = math.ceil(len(x) / comm.size)
++    places = [x[i * size : (i + 1) * size] for i in range(comm.size)]
 === right: padded with zeros to p equal chunks
 def ring_all_reduce(comm, x):
     p, me, n = comm.size, comm.rank, len(x)

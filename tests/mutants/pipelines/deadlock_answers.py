@@ -68,35 +68,12 @@ def deadlock(schedule):
 -            if (s, "F" + action[1:]) not in done:
 -                return s
 === wrong: the next stage is named before the own :: missing :: waits for itself
-def deadlock(schedule):
-    K = len(schedule)
-    done = set()
-    place = [0] * K
-
-    def missing(s, action):
-        if action.startswith("F") and s > 0 and (s - 1, action) not in done:
-            return s - 1
-        if action.startswith("B"):
-            if s + 1 < K and (s + 1, action) not in done:
-                return s + 1
-            if (s, "F" + action[1:]) not in done:
-                return s
-        return None
-
-    going = True
-    while going:
-        going = False
-        for s in range(K):
-            while place[s] < len(schedule[s]) and missing(s, schedule[s][place[s]]) is None:
-                done.add((s, schedule[s][place[s]]))
-                place[s] += 1
-                going = True
-    waits = {}
-    for s in range(K):
-        if place[s] < len(schedule[s]):
-            action = schedule[s][place[s]]
-            waits[s] = (action, missing(s, action))
-    return waits
+         if action.startswith("B"):
++            if s + 1 < K and (s + 1, action) not in done:
++                return s + 1
+                 return s
+-            if s + 1 < K and (s + 1, action) not in done:
+-                return s + 1
 === wrong: the action after the one that waits :: all ::
 -            waits[s] = (action, missing(s, action))
 +            waits[s] = (schedule[s][min(place[s] + 1, len(schedule[s]) - 1)], missing(s, action))

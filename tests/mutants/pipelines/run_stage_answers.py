@@ -124,6 +124,13 @@ def run_stage(comm, actions, M, inputs, w, lr, forward, backward):
 === wrong: the gradient of w is sent :: all :: g has shape :: raised
 -                sent.append(comm.isend(gx, s - 1))
 +                sent.append(comm.isend(gw, s - 1))
+=== right: activations by blocking sends, and the loss divided at the update
+-                sent.append(comm.isend(y, s + 1))
++                comm.send(y, s + 1)
+-            g = 1 / M if s == last else comm.recv(s + 1)
++            g = 1.0 if s == last else comm.recv(s + 1)
+-            w = w - lr * gradient
++            w = w - lr * gradient / M
 === right: a function for each kind of action, and lists by micro-batch
 def run_stage(comm, actions, M, inputs, w, lr, forward, backward):
     before, after = comm.rank - 1, comm.rank + 1
@@ -170,28 +177,4 @@ def run_stage(comm, actions, M, inputs, w, lr, forward, backward):
     for send in sends:
         send.wait()
     return w - lr * total
-=== right: activations by blocking sends, and the loss divided at the update
-def run_stage(comm, actions, M, inputs, w, lr, forward, backward):
-    s, last = comm.rank, comm.size - 1
-    kept, sent, gradient = {}, [], np.zeros_like(w)
-    for action in actions:
-        m = int(action[1:])
-        if action[0] == "F":
-            x = inputs[m] if s == 0 else comm.recv(s - 1)
-            kept[m] = x
-            y = forward(w, x)
-            if s < last:
-                comm.send(y, s + 1)
-        elif action[0] == "B":
-            g = 1.0 if s == last else comm.recv(s + 1)
-            x = kept.pop(m)
-            gx, gw = backward(w, x, g)
-            gradient += gw
-            if s > 0:
-                sent.append(comm.isend(gx, s - 1))
-        else:
-            w = w - lr * gradient / M
-    for work in sent:
-        work.wait()
-    return w
 """

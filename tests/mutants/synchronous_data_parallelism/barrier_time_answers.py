@@ -56,12 +56,8 @@ def barrier_time(times, p):
 def barrier_time(times, p):
     return times * sum(1 / i for i in range(1, p + 1))
 === wrong: a hundred workers at most :: exponential, many :: expected
-def barrier_time(times, p):
-    p = min(p, 100)
-    if np.ndim(times) == 0:
-        return times * sum(1 / i for i in range(1, p + 1))
-    at_most = np.arange(len(times) + 1) / len(times)
-    return float(np.sum(np.sort(times) * np.diff(at_most**p)))
+ def barrier_time(times, p):
++    p = min(p, 100)
 === right: the area above the distribution function
 def barrier_time(times, p):
     if np.ndim(times) == 0:

@@ -125,27 +125,9 @@ def bucketed_all_reduce(comm, layers, bucket_bytes):
 -    if bucket:
 +    if bucket or not in_flight:
 === wrong: at most two all-reduces in flight :: starts :: Backward stood still in between
-def bucketed_all_reduce(comm, layers, bucket_bytes):
-    bucket, flight = [], []
-
-    def start():
-        joined = np.concatenate(bucket)
-        flight.append((comm.all_reduce(joined, async_op=True), joined, [len(each) for each in bucket]))
-        bucket.clear()
-        if len(flight) > 2:
-            flight[-3][0].wait()
-
-    for gradient in backward(comm, layers):
-        bucket.append(gradient)
-        if sum(each.nbytes for each in bucket) >= bucket_bytes:
-            start()
-    if bucket:
-        start()
-    sums = []
-    for work, joined, lengths in flight:
-        work.wait()
-        sums += np.split(joined, np.cumsum(lengths)[:-1])
-    return sums[::-1]
+         bucket.clear()
++        if len(in_flight) > 2:
++            in_flight[-3][0].wait()
 === right: the buckets are planned first; slices of one long vector
 def bucketed_all_reduce(comm, layers, bucket_bytes):
     lengths = [len(gradient) for gradient, _ in layers]
