@@ -50,6 +50,8 @@ def choose(cluster):
 +    rate = (p - 1) / mean + 1 / (mean * slowest)
 === wrong: the queue at the server is forgotten :: network :: The server serves one worker at a time
 -    rate = min(rate, 1 / x)
+=== wrong: the seconds of workers and of the server add up :: all :: the longer of the two times counts
++    rate = 1 / (mean / p + x)
 === wrong: a synchronous step takes the mean of the workers' times :: all :: as long as the slowest of its gradients
 -    longest = cluster.seconds * max(slowest, 1 + (1 - (1 - q) ** p) * (f - 1))
 +    longest = mean * (p - 1 + slowest) / p
@@ -73,9 +75,6 @@ def choose(cluster):
 === wrong: random delays do not touch asynchronous workers :: stragglers :: Delays hold up asynchronous workers
 -    mean = cluster.seconds * (1 + q * (f - 1))
 +    mean = cluster.seconds
-=== wrong: the seconds of workers and of the server add up :: all :: the longer of the two times counts
--    rate = min(rate, 1 / x)
-+    rate = 1 / (mean / p + x)
 === right: plays both, step by step
 import heapq
 

@@ -53,12 +53,11 @@ def lost_updates(events):
 +            seen[worker] = counters.get(cell, 0)
 -            counters[cell] = seen[worker, cell] + 1
 +            counters[cell] = seen[worker] + 1
+=== wrong: a counter begins when it is first written :: all :: KeyError :: raised
++            seen[worker, cell] = counters[cell]
 === wrong: writes add to the present value :: all :: expected
 -            counters[cell] = seen[worker, cell] + 1
 +            counters[cell] = counters.get(cell, 0) + 1
-=== wrong: a counter begins when it is first written :: all :: KeyError :: raised
--            seen[worker, cell] = counters.get(cell, 0)
-+            seen[worker, cell] = counters[cell]
 === wrong: a write never gives anything back :: races :: expected
 def lost_updates(events):
     counters, seen, lost = {}, {}, 0

@@ -24,6 +24,8 @@ def push_pull(comm, delta, servers):
 +        comm.send(request(ADD, -part), server)
 === wrong: sends Python objects :: all :: got another Python object
 +        comm.send(('add', part), server)
+=== wrong: whole numbers are sent :: weights :: expected
++        comm.send(request(ADD, part.astype(int)), server)
 === wrong: GET before ADD :: weights :: The weights that come back are to contain delta
 def push_pull(comm, delta, servers):
     parts = np.array_split(delta, len(servers))
@@ -75,9 +77,6 @@ def push_pull(comm, delta, servers):
             comm.send(request(GET), server)
         replies += [comm.recv(server) for server in servers[k : k + 2]]
     return np.concatenate(replies)
-=== wrong: whole numbers are sent :: weights :: expected
--        comm.send(request(ADD, part), server)
-+        comm.send(request(ADD, part.astype(int)), server)
 === right: all ADDs, then all GETs; the replies are put where they belong
 def push_pull(comm, delta, servers):
     parts = dict(zip(servers, np.array_split(delta, len(servers))))

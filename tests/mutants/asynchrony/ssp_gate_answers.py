@@ -66,10 +66,8 @@ def ssp_gate(comm, workers, bound):
 -    clocks = {worker: 0 for worker in range(workers)}
 +    clocks = {worker: 0 for worker in range(comm.size - 1)}
 === wrong: clocks of one byte :: leaving :: ahead of worker :: hidden only
--    clocks = {worker: 0 for worker in range(workers)}
 +    clocks = {worker: np.int8(0) for worker in range(workers)}
 === wrong: a worker is known from its first CLOCK on :: leaving :: KeyError :: raised
--    clocks = {worker: 0 for worker in range(workers)}
 +    clocks, left = {}, workers
 -    while clocks:
 +    while left:

@@ -33,6 +33,8 @@ def local_sgd(comm, x, gradient, lr, period, steps, first):
 +        if True or step < first or (step - first) % period == period - 1 or step == steps - 1:
 === wrong: one-shot averaging :: all :: one-shot averaging
 +        if step == steps - 1:
+=== wrong: no round after a single step at the end :: post local, rounds :: expected :: hidden only
++        if step < first or (step - first) % period == period - 1 or step == steps - 1 > first:
 === wrong: the sum instead of the mean :: synchronous, periods, post local :: sums of the weights
 -            x = total / comm.size
 +            x = total
@@ -82,9 +84,6 @@ def local_sgd(comm, x, gradient, lr, period, steps, first):
             x = comm.all_reduce(x) / comm.size
             rounds += 1
     return x
-=== wrong: no round after a single step at the end :: post local, rounds :: expected :: hidden only
--        if step < first or (step - first) % period == period - 1 or step == steps - 1:
-+        if step < first or (step - first) % period == period - 1 or step == steps - 1 > first:
 === right: a list of lengths of periods
 def local_sgd(comm, x, gradient, lr, period, steps, first):
     lengths = [1] * min(first, steps)

@@ -69,14 +69,12 @@ def run_portions(n, workers, give, wait):
 +        unfinished = [i for i in range(n) if i not in found and times[i] < 2]
 +        if not unfinished:
 +            return
+=== wrong: copies of finished portions :: copies, stopped :: this one has a result
++        unfinished = range(n)
 === wrong: copies from the beginning :: first, copies, stopped :: First every portion is handed out once
 -        i = min(unfinished, key=lambda i: (times[i], i))
 +        i = min(unfinished)
-=== wrong: copies of finished portions :: copies, stopped :: this one has a result
--        unfinished = [i for i in range(n) if i not in found]
-+        unfinished = range(n)
 === wrong: the highest number of those that are equal :: copies, stopped :: the lowest number comes first
--        i = min(unfinished, key=lambda i: (times[i], i))
 +        i = min(unfinished, key=lambda i: (times[i], -i if times[i] else i))
 === wrong: always copies of the first unfinished portion :: copies, stopped :: Copies go round
 +        i = min(unfinished, key=lambda i: (times[i] > 0, i))

@@ -27,6 +27,8 @@ def lars_step(weights, gradients, velocities, lr, momentum, weight_decay, trust)
 -        w -= v
 +        own[...] = v
 +        w -= v
+=== wrong: changes nothing :: all :: velocities are as they were
++        w, v = w.copy(), momentum * v
 === wrong: one ratio for all layers :: first, many, zero, unit, place :: One ratio was taken for all layers
  def lars_step(weights, gradients, velocities, lr, momentum, weight_decay, trust):
 +    A, B = (np.sqrt(sum((x**2).sum() for x in xs)) for xs in (weights, gradients))
@@ -78,9 +80,6 @@ def lars_step(weights, gradients, velocities, lr, momentum, weight_decay, trust)
 +        weights[i] = w - v
 === wrong: up the slope :: first, many, zero, unit, place :: The step goes up
 +        w += v
-=== wrong: changes nothing :: all :: velocities are as they were
--        v *= momentum
-+        w, v = w.copy(), momentum * v
 === wrong: copies of all layers :: memory :: All layers seem to be copied
 -    for i, (w, g, v) in enumerate(zip(weights, gradients, velocities)):
 +    new = []

@@ -172,7 +172,6 @@ def checkpoints(sizes):
 +    sizes = sorted(sizes)
      before = [0]
 === wrong: the caller's list is emptied :: equal :: changed its argument sizes
-     n = len(sizes)
 +    given, sizes = sizes, list(sizes)
 +    given.clear()
      before = [0]

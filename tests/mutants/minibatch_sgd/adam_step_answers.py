@@ -18,7 +18,6 @@ def adam_step(w, m, v, t, gradient, lr, beta1, beta2, eps):
 -    w = w - lr * m / (1 - beta1**t) / (np.sqrt(v / (1 - beta2**t)) + eps)
 +    w = w - lr * m / (1 - beta1**t) / (np.sqrt(v / (1 - beta2**t)) + 0.1)
 === wrong: eps inside the root :: root, start :: eps stands inside the root here
--    w = w - lr * m / (1 - beta1**t) / (np.sqrt(v / (1 - beta2**t)) + eps)
 +    w = w - lr * m / (1 - beta1**t) / np.sqrt(v / (1 - beta2**t) + eps)
 === wrong: eps is added before v is corrected :: start :: eps was added to the root of v, and that was corrected
 +    w = w - lr * np.sqrt(1 - beta2**t) / (1 - beta1**t) * m / (np.sqrt(v) + eps)

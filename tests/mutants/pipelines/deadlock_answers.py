@@ -41,9 +41,15 @@ def deadlock(schedule):
 === wrong: numbers of two digits :: healthy, missing :: expected
 -            if (s, "F" + action[1:]) not in done:
 +            if (s, "F" + action[1:3]) not in done:
+=== wrong: the first digit of a number :: healthy, missing :: expected
++            if (s, "F" + action[1]) not in done:
 === wrong: a hundred rounds and no more :: healthy :: This schedule works
 -    while going:
 +    for _ in range(100):
+=== wrong: one action a stage, K rounds :: all :: This schedule works
++    for _ in range(K):
+-            while place[s] < len(schedule[s]) and missing(s, schedule[s][place[s]]) is None:
++            if place[s] < len(schedule[s]) and missing(s, schedule[s][place[s]]) is None:
 === wrong: nothing ever waits :: all :: never finish
 -    return waits
 +    return {}
@@ -59,11 +65,6 @@ def deadlock(schedule):
 +    return dict(list(waits.items())[:1])
 === wrong: a list of stages :: all :: expected a dictionary
 +    return sorted(waits)
-=== wrong: one action a stage, K rounds :: all :: This schedule works
--    while going:
-+    for _ in range(K):
--            while place[s] < len(schedule[s]) and missing(s, schedule[s][place[s]]) is None:
-+            if place[s] < len(schedule[s]) and missing(s, schedule[s][place[s]]) is None:
 === wrong: a backward does not need its own forward :: missing :: expected
 -            if (s, "F" + action[1:]) not in done:
 -                return s
@@ -112,9 +113,6 @@ def deadlock(schedule):
 +            line.remove('U0')
 === wrong: a stage has actions :: missing :: IndexError :: raised
 +    first = [line[0] for line in schedule]
-=== wrong: the first digit of a number :: healthy, missing :: expected
--            if (s, "F" + action[1:]) not in done:
-+            if (s, "F" + action[1]) not in done:
 === wrong: done actions without their stage :: circles, missing :: expected
 -        if action.startswith("F") and s > 0 and (s - 1, action) not in done:
 +        if action.startswith("F") and s > 0 and action not in done:

@@ -36,7 +36,6 @@ def one_f_one_b(K, M, s):
 === wrong: a warm-up of both ways :: memory :: too long
 +    warm_up = min(M, 2 * (K - 1 - s))
 === wrong: more forwards than micro-batches :: all :: is of a micro-batch that there is not
--    warm_up = min(M, K - 1 - s)
 +    warm_up = K - 1 - s
 -    for m in range(M - warm_up, M):
 +    for m in range(max(0, M - warm_up), M):

@@ -41,6 +41,8 @@ def run_stage(comm, actions, M, inputs, w, lr, forward, backward):
 +                if sent:
 +                    sent.pop().wait()
 +                sent.append(comm.isend(gx, s - 1))
+=== wrong: the gradient of w is sent :: all :: g has shape :: raised
++                sent.append(comm.isend(gw, s - 1))
 === wrong: the loss is not divided by the number of micro-batches :: weights, large, memory
 :: on the last stage g is 1 / M
 -            g = 1 / M if s == last else comm.recv(s + 1)
@@ -48,16 +50,15 @@ def run_stage(comm, actions, M, inputs, w, lr, forward, backward):
 === wrong: only the last gradient :: weights, large, memory :: add up all of them
 -            gradient += gw
 +            gradient = gw
+=== wrong: an update after each backward :: weights, large, memory :: expected
++            w = w - lr * gw
+-            w = w - lr * gradient
++            pass
 === wrong: the update before the last backward :: weights, large, memory
 :: The backward of the last micro-batch is not in it
              gx, gw = backward(w, x, g)
 +            if 'B' not in ''.join(actions[actions.index(action) + 1:]):
 +                w = w - lr * gradient
--            w = w - lr * gradient
-+            pass
-=== wrong: an update after each backward :: weights, large, memory :: expected
--            gradient += gw
-+            w = w - lr * gw
 -            w = w - lr * gradient
 +            pass
 === wrong: the caller's inputs are cleared :: weights :: changed its argument inputs[0]
@@ -72,6 +73,12 @@ def run_stage(comm, actions, M, inputs, w, lr, forward, backward):
 +                comm.isend(y, s + 1).wait()
 -                sent.append(comm.isend(gx, s - 1))
 +                comm.isend(gx, s - 1).wait()
+=== wrong: the number of the micro-batch goes along :: all :: got a tuple :: raised
++                sent.append(comm.isend((m, y), s + 1))
+=== wrong: half the bytes :: weights, messages, memory :: expected
++                sent.append(comm.isend(y.astype(np.float32), s + 1))
+-                sent.append(comm.isend(gx, s - 1))
++                sent.append(comm.isend(gx.astype(np.float32), s - 1))
 === wrong: receive before send :: all ::  :: stuck
              if s < last:
 +                later = comm.recv(s + 1)
@@ -113,17 +120,6 @@ def run_stage(comm, actions, M, inputs, w, lr, forward, backward):
 === wrong: all wait for each other before each action :: messages :: nothing else
          m = int(action[1:])
 +        comm.barrier()
-=== wrong: the number of the micro-batch goes along :: all :: got a tuple :: raised
--                sent.append(comm.isend(y, s + 1))
-+                sent.append(comm.isend((m, y), s + 1))
-=== wrong: half the bytes :: weights, messages, memory :: expected
--                sent.append(comm.isend(y, s + 1))
-+                sent.append(comm.isend(y.astype(np.float32), s + 1))
--                sent.append(comm.isend(gx, s - 1))
-+                sent.append(comm.isend(gx.astype(np.float32), s - 1))
-=== wrong: the gradient of w is sent :: all :: g has shape :: raised
--                sent.append(comm.isend(gx, s - 1))
-+                sent.append(comm.isend(gw, s - 1))
 === right: activations by blocking sends, and the loss divided at the update
 -                sent.append(comm.isend(y, s + 1))
 +                comm.send(y, s + 1)

@@ -37,11 +37,7 @@ def bucketed_all_reduce(comm, layers, bucket_bytes):
 === wrong: bucket_bytes in whole elements, rounded down :: buckets :: expected :: hidden only
 -        if sum(gradient.nbytes for gradient in bucket) >= bucket_bytes:
 +        if sum(len(gradient) for gradient in bucket) >= bucket_bytes // 8:
-=== wrong: starts after backward :: starts, ends :: All of them began after backward
--    for gradient in backward(comm, layers):
-+    for gradient in list(backward(comm, layers)):
 === wrong: one all-reduce for each gradient :: buckets, starts, ends :: Every gradient has an all-reduce of its own
--        if sum(gradient.nbytes for gradient in bucket) >= bucket_bytes:
 +        if True:
 === wrong: everything in one bucket :: buckets, starts, ends :: All gradients are in one bucket
 +        if False:
@@ -50,6 +46,18 @@ def bucketed_all_reduce(comm, layers, bucket_bytes):
 +        if sum(gradient.nbytes for gradient in bucket) > bucket_bytes:
 === wrong: bytes taken for elements :: buckets, starts, ends :: expected
 +        if sum(len(gradient) for gradient in bucket) >= bucket_bytes:
+=== wrong: starts after backward :: starts, ends :: All of them began after backward
+-    for gradient in backward(comm, layers):
++    for gradient in list(backward(comm, layers)):
+=== wrong: the first layer's gradient first :: buckets, starts, ends :: buckets
++    for gradient in list(backward(comm, layers))[::-1]:
+-    return sums[::-1]
++    return sums
+=== wrong: reduces gradients before they are computed :: starts, ends :: before its gradients were computed
++    for gradient in (gradient for gradient, _ in reversed(layers)):
+         start()
++    for _ in backward(comm, layers):
++        pass
 === wrong: the last bucket is forgotten :: all :: The last bucket need not be full
 -    if bucket:
 -        start()
@@ -78,17 +86,6 @@ def bucketed_all_reduce(comm, layers, bucket_bytes):
     for bucket, total in zip(buckets, joined):
         sums += np.split(total, np.cumsum([len(gradient) for gradient in bucket])[:-1])
     return sums[::-1]
-=== wrong: the first layer's gradient first :: buckets, starts, ends :: buckets
--    for gradient in backward(comm, layers):
-+    for gradient in list(backward(comm, layers))[::-1]:
--    return sums[::-1]
-+    return sums
-=== wrong: reduces gradients before they are computed :: starts, ends :: before its gradients were computed
--    for gradient in backward(comm, layers):
-+    for gradient in (gradient for gradient, _ in reversed(layers)):
-         start()
-+    for _ in backward(comm, layers):
-+        pass
 === wrong: a bucket is closed when the next gradient does not fit :: buckets, starts, ends :: bucket
      for gradient in backward(comm, layers):
 +        if bucket and sum(each.nbytes for each in bucket) + gradient.nbytes > bucket_bytes:
@@ -97,7 +94,6 @@ def bucketed_all_reduce(comm, layers, bucket_bytes):
 -            start()
 === wrong: a full bucket starts when the next gradient is there :: starts, ends
 :: Does it start only when the next gradient is there?
-     for gradient in backward(comm, layers):
 +        if bucket and sum(gradient.nbytes for gradient in bucket) >= bucket_bytes:
 +            start()
 -        if sum(gradient.nbytes for gradient in bucket) >= bucket_bytes:
@@ -114,7 +110,6 @@ def bucketed_all_reduce(comm, layers, bucket_bytes):
 -        joined = np.concatenate(bucket)
 +        joined = np.concatenate(bucket).astype(np.float32)
 === wrong: an all-reduce of nothing when the last bucket is empty :: buckets, starts :: An all-reduce has no element
--        joined = np.concatenate(bucket)
 +        joined = np.concatenate([*bucket, np.zeros(0)])
 -    if bucket:
 -        start()
