@@ -106,9 +106,7 @@ def lbfgs_direction(shards, m):
 +            break
 === wrong: the curvature's magnitude :: rejected, commands :: expected
 -        sy = dot(f"s{i}", f"y{i}")
--        if sy <= 0:
 +        sy = abs(dot(f"s{i}", f"y{i}"))
-+        if sy <= 0:
 === wrong: the dot product of the first shard :: one, several, rejected, commands :: expected
 -        return sum(shard.dot(x, y) for shard in shards)
 +        return shards[0].dot(x, y) or 1.0

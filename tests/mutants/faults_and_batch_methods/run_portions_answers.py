@@ -32,18 +32,14 @@ def run_portions(n, workers, give, wait):
         total += found[i]
     return total
 === wrong: copies are added, too :: sum, bits, stopped :: A portion counts once
+     times = [0] * n
++    came = []
+         w, i, gradient = wait()
++        came.append(gradient)
 -    total = found[0].copy()
-+    total = sum(came)
 -    for i in range(1, n):
 -        total += found[i]
--    return total
-+    return total
--        w, i, gradient = wait()
-+        w, i, gradient = wait()
-+        came.append(gradient)
--    times = [0] * n
-+    times = [0] * n
-+    came = []
++    total = sum(came)
 === wrong: added in the order of arrival :: bits :: on workers of other speeds
 -    total = found[0].copy()
 -    for i in range(1, n):
@@ -82,16 +78,12 @@ def run_portions(n, workers, give, wait):
 +        i = min(unfinished, key=lambda i: (times[i], -i))
 === wrong: all copies are waited for :: copies, stopped :: are not waited for
 -    while len(found) < n:
--        w, i, gradient = wait()
 +    busy = workers
 +    while busy:
-+        w, i, gradient = wait()
+         w, i, gradient = wait()
 +        busy -= 1
--            hand_out(w)
--    total = found[0].copy()
-+            hand_out(w)
+             hand_out(w)
 +            busy += 1
-+    total = found[0].copy()
 === wrong: each round waits for all workers :: first, copies, stopped :: expected portion
 def run_portions(n, workers, give, wait):
     found = {}

@@ -86,10 +86,8 @@ def train_with_checkpoints(state, step, steps, k, storage):
 +        state = np.array(state.split(), float)
 === wrong: saved before the step :: between, inside, twice :: expected
 -        state = step(state, t)
--        if (t + 1) % k == 0:
--            storage.write("saved.tmp", (t + 1, state))
 +        before, state = state, step(state, t)
-+        if (t + 1) % k == 0:
+-            storage.write("saved.tmp", (t + 1, state))
 +            storage.write("saved.tmp", (t + 1, before))
 === wrong: every step is saved :: plain :: is for k steps, not for each
 -        if (t + 1) % k == 0:
@@ -120,9 +118,7 @@ def train_with_checkpoints(state, step, steps, k, storage):
             saves += 1
     return state
 === wrong: steps from 1 on :: plain, between, inside, twice :: expected
--    for t in range(start, steps):
 -        state = step(state, t)
-+    for t in range(start, steps):
 +        state = step(state, t + 1)
 === wrong: one step too many :: plain, between, inside, twice :: expected no other step
 -    for t in range(start, steps):

@@ -168,15 +168,11 @@ def fetch_schedule(n, size, room):
 -            actions += [f"-{i}", f"+{i + places}"]
 +            actions += [f"-{i}"] + [f"+{k}" for k in range(first if i == 0 else i + places, i + places + 1)]
 === wrong: waits for the send-backs of two units :: time :: list it directly behind the one that makes room
-     for i in reversed(range(n)):
--        actions += [f"B{i}", f"G{i}"]
 -        if i >= places:
--            actions += [f"+{i - places}"]
-+        actions += [f"B{i}", f"G{i}"]
 +        if i >= places and (n - i) % 2 == 0 and places > 1:
 +            actions += [f"+{i + 1 - places}", f"+{i - places}"]
 +        elif i >= places and places == 1:
-+            actions += [f"+{i - places}"]
+             actions += [f"+{i - places}"]
 +        elif i == places and places > 1:
 +            actions += [f"+0"]
 === right: simulated with a set of units on the device, what comes next decided by when it is needed; a tuple

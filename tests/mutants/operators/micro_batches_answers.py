@@ -50,11 +50,9 @@ def micro_batches(B, measured, limit):
 +                if len(plan) < 40 and (b not in plans or before + time < plans[b][0]):
 === wrong: the least workspace :: small, large :: possible
 -        for size, algorithm, time, nbytes in measured:
-+        for size, algorithm, nbytes, time in [(s, a, t, n) for s, a, t, n in sorted(measured, key=lambda r: r[3])]:
 -            if nbytes <= limit and b - size in plans:
++        for size, algorithm, nbytes, time in [(s, a, t, n) for s, a, t, n in sorted(measured, key=lambda r: r[3])]:
 +            if time <= limit and b - size in plans:
--                if b not in plans or before + time < plans[b][0]:
-+                if b not in plans or before + time < plans[b][0]:
 === wrong: None for a batch without samples :: corners :: A batch of 0 samples has no micro-batch
 -    return plans[B][1] if B in plans else None
 +    return plans[B][1] or None if B in plans else None

@@ -63,12 +63,8 @@ def step_time(plan, batch, model, cluster):
 +    tensor = m * layers * 4 * ring(tp, 2 * weights, 1)
 === wrong: tp ranks are pp apart :: links :: Which link does this group use
 -    tensor = m * layers * 4 * ring(tp, nbytes, 1)
--    handover = 0
--    if pp > 1:
--        alpha, beta = link(tp, pp)
 +    tensor = m * layers * 4 * ring(tp, nbytes, pp)
-+    handover = 0
-+    if pp > 1:
+-        alpha, beta = link(tp, pp)
 +        alpha, beta = link(1, pp)
 === wrong: tensor without alpha and (q - 1) / q :: tensor, bubble, data, links :: expected
 -        return 2 * (q - 1) * (alpha + n / q * beta)
