@@ -1,8 +1,7 @@
 """Known answers: wrong ones that a check must reject for the right reason, and unusual right ones that it must accept.
 
-One folder for each chapter, named as in `course/checks/`, and in it one file `*_answers.py` for each exercise, with
+One folder for each chapter, named as in `course/checks/`, and in it for each exercise a file `EXERCISE_answers.py` with
 
-    EXERCISE   its name
     PARTS      the titles of the parts of its check, in their order, under short names
     ANSWERS    the answers, each below a line `=== ...`
 
@@ -82,8 +81,9 @@ class Alternative:
 @cache
 def of_chapter(chapter: str) -> SimpleNamespace:
     """The wrong answers of a chapter, `MUTANTS`, and the right ones, `ALTERNATIVES`; none if it has no folder."""
-    found = [import_module(f"{__name__}.{chapter}.{file.name}") for file in iter_modules([f"{__path__[0]}/{chapter}"])]
-    both = [answers(one.EXERCISE, one.PARTS, one.ANSWERS) for one in found]
+    files = iter_modules([f"{__path__[0]}/{chapter}"])
+    found = [(file, import_module(f"{__name__}.{chapter}.{file.name}")) for file in files]
+    both = [answers(file.name.removesuffix("_answers"), one.PARTS, one.ANSWERS) for file, one in found]
     return SimpleNamespace(
         MUTANTS=[each for wrong, _ in both for each in wrong],
         ALTERNATIVES=[each for _, right in both for each in right],

@@ -1,6 +1,5 @@
 """Known answers to `choose`."""
 
-EXERCISE = "choose"
 PARTS = {
     "network": "slow networks: the server, and the all-reduce",
     "stragglers": "stragglers: random ones, and a persistent one",

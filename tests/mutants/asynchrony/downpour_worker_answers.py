@@ -1,6 +1,5 @@
 """Known answers to `downpour_worker`."""
 
-EXERCISE = "downpour_worker"
 PARTS = {
     "serial": "one worker, n_fetch = n_push = 1: SGD",
     "requests": "a GET every n_fetch steps, an ADD every n_push, the remainder, DONE",

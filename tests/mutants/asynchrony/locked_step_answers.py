@@ -1,6 +1,5 @@
 """Known answers to `locked_step`."""
 
-EXERCISE = "locked_step"
 PARTS = {
     "lost": "no update is lost",
     "held": "the lock is held for one read and one write",

@@ -1,6 +1,5 @@
 """Known answers to `lost_updates`."""
 
-EXERCISE = "lost_updates"
 PARTS = {
     "harmless": "nothing is lost: with a lock, or in different cells",
     "races": "what is lost in races",

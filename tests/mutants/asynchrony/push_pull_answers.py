@@ -1,6 +1,5 @@
 """Known answers to `push_pull`."""
 
-EXERCISE = "push_pull"
 PARTS = {
     "weights": "delta is added once, and the weights after that are returned",
     "traffic": "two messages to each server, with its own part only",

@@ -1,6 +1,5 @@
 """Known answers to `serve`."""
 
-EXERCISE = "serve"
 PARTS = {
     "alone": "one worker: GET, PUT and ADD",
     "sums": "several workers: the sum of all ADDs, until the last worker is done",

@@ -1,6 +1,5 @@
 """Known answers to `ssp_gate`."""
 
-EXERCISE = "ssp_gate"
 PARTS = {
     "bound": "no step begins more than `bound` ahead of the slowest worker",
     "waiting": "every step begins as soon as the bound allows it, and not before",

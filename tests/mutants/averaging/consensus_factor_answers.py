@@ -1,6 +1,5 @@
 """Known answers to `consensus_factor`."""
 
-EXERCISE = "consensus_factor"
 PARTS = {
     "symmetric": "symmetric matrices, eigenvalues of 0 and above near 1",
     "others": "negative and complex eigenvalues, and an eigenvalue 1 that occurs twice",

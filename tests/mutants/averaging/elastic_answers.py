@@ -1,6 +1,5 @@
 """Known answers to `elastic`."""
 
-EXERCISE = "elastic"
 PARTS = {
     "one": "one worker and the centre",
     "several": "several workers: weights of their own, and one centre",

@@ -1,6 +1,5 @@
 """Known answers to `elastic_limit`."""
 
-EXERCISE = "elastic_limit"
 PARTS = {
     "alone": "one worker with a pull in every step",
     "several": "several workers with a pull in every step",

@@ -1,6 +1,5 @@
 """Known answers to `gossip`."""
 
-EXERCISE = "gossip"
 PARTS = {
     "once": "one step: each machine's own average",
     "often": "several steps: the mean stays, and the distance to it shrinks by the consensus factor",

@@ -1,6 +1,5 @@
 """Known answers to `local_sgd`."""
 
-EXERCISE = "local_sgd"
 PARTS = {
     "synchronous": "a period of 1: minibatch SGD",
     "periods": "longer periods, the last of which may be incomplete",

@@ -1,6 +1,5 @@
 """Known answers to `majority`."""
 
-EXERCISE = "majority"
 PARTS = {
     "sums": "the sum of each round: all gradients that are ready",
     "once": "each gradient counts once, late ones too: in a round, or in what is left",

@@ -1,6 +1,5 @@
 """Known answers to `mixing_matrix`."""
 
-EXERCISE = "mixing_matrix"
 PARTS = {
     "rows": "averages over neighbours: the rows sum to 1",
     "columns": "the mean stays: the columns sum to 1, too, on every graph",

@@ -1,6 +1,5 @@
 """Known answers to `rounds_and_words`."""
 
-EXERCISE = "rounds_and_words"
 PARTS = {
     "rounds": "the number of rounds",
     "words": "the words that a machine sends",

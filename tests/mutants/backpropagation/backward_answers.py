@@ -1,6 +1,5 @@
 """Known answers to `backward`."""
 
-EXERCISE = "backward"
 PARTS = {
     "path": "the chain rule along one path",
     "sum": "what was used several times gets the sum",

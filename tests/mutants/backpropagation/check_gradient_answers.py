@@ -1,6 +1,5 @@
 """Known answers to `check_gradient`."""
 
-EXERCISE = "check_gradient"
 PARTS = {
     "smooth": "smooth functions",
     "scale": "any scale of x and of f",

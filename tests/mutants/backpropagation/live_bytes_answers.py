@@ -1,6 +1,5 @@
 """Known answers to `live_bytes`."""
 
-EXERCISE = "live_bytes"
 PARTS = {
     "evaluation": "evaluation",
     "kept": "training, nothing freed",

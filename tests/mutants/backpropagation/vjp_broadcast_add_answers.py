@@ -1,6 +1,5 @@
 """Known answers to `vjp_broadcast_add`."""
 
-EXERCISE = "vjp_broadcast_add"
 PARTS = {
     "leading": "axes that were added in front",
     "stretched": "axes of length 1 that were stretched",

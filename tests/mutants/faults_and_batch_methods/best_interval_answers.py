@@ -1,6 +1,5 @@
 """Known answers to `best_interval`."""
 
-EXERCISE = "best_interval"
 PARTS = {
     "fast": "the best interval, writing takes little time",
     "slow": "the best interval, writing takes long",

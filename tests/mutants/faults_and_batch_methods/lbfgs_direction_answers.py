@@ -1,6 +1,5 @@
 """Known answers to `lbfgs_direction`."""
 
-EXERCISE = "lbfgs_direction"
 PARTS = {
     "empty": "no pairs",
     "one": "one pair",

@@ -1,6 +1,5 @@
 """Known answers to `run_portions`."""
 
-EXERCISE = "run_portions"
 PARTS = {
     "sum": "each portion counts once",
     "first": "a free worker gets the next portion",

@@ -1,6 +1,5 @@
 """Known answers to `train_with_checkpoints`."""
 
-EXERCISE = "train_with_checkpoints"
 PARTS = {
     "plain": "without a kill",
     "between": "killed between two operations",

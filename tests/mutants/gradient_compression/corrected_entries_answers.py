@@ -1,6 +1,5 @@
 """Known answers to `corrected_entries`."""
 
-EXERCISE = "corrected_entries"
 PARTS = {
     "constant": "constant gradients: entries that wait move as far as with dense momentum",
     "any": "any gradients: what was sent and what waits are the steps of dense momentum",

@@ -1,6 +1,5 @@
 """Known answers to `qsgd`."""
 
-EXERCISE = "qsgd"
 PARTS = {
     "levels": "the norm, and the levels for the given random numbers",
     "average": "right on average, and the squared error within its bound",

@@ -1,6 +1,5 @@
 """Known answers to `sparse_sum`."""
 
-EXERCISE = "sparse_sum"
 PARTS = {
     "sum": "the sum, the same on all ranks",
     "partners": "one message to one partner in each of log2(p) rounds",

@@ -1,6 +1,5 @@
 """Known answers to `sparsify`."""
 
-EXERCISE = "sparsify"
 PARTS = {
     "first": "the first step: which entries are sent",
     "many": "many steps: what was kept is sent later",

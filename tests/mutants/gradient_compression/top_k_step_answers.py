@@ -1,6 +1,5 @@
 """Known answers to `top_k_step`."""
 
-EXERCISE = "top_k_step"
 PARTS = {
     "weights": "the weights after each step",
     "kept": "each rank keeps what it has not sent, to the bit",

@@ -1,6 +1,5 @@
 """Known answers to `best_batch`."""
 
-EXERCISE = "best_batch"
 PARTS = {
     "between": "the best minibatch lies between the limits",
     "limits": "limits: one node, a free network, little memory, a tiny B_c, two samples a node",

@@ -1,6 +1,5 @@
 """Known answers to `corrected_run`."""
 
-EXERCISE = "corrected_run"
 PARTS = {
     "constant": "a constant rate",
     "rising": "the rate rises in the warm-up",

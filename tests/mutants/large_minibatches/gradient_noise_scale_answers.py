@@ -1,6 +1,5 @@
 """Known answers to `gradient_noise_scale`."""
 
-EXERCISE = "gradient_noise_scale"
 PARTS = {
     "means": "the ratio of the two means over the draws",
     "exact": "exact, if all possible minibatches are drawn",

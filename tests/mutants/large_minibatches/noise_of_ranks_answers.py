@@ -1,6 +1,5 @@
 """Known answers to `noise_of_ranks`."""
 
-EXERCISE = "noise_of_ranks"
 PARTS = {
     "mean": "the mean gradient",
     "estimates": "the estimates of |G|^2 and tr(Sigma)",

@@ -1,6 +1,5 @@
 """Known answers to `scheduled_rate`."""
 
-EXERCISE = "scheduled_rate"
 PARTS = {
     "scaled": "k times the rate without warm-up",
     "warmed": "the warm-up: its first step, its last one, and equal increments",

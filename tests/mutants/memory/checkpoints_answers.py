@@ -1,6 +1,5 @@
 """Known answers to `checkpoints`."""
 
-EXERCISE = "checkpoints"
 PARTS = {
     "equal": "equal inputs: k + ceil(n / k) of them at the peak",
     "differ": "inputs of different sizes: the smallest peak",

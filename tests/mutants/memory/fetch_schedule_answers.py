@@ -1,6 +1,5 @@
 """Known answers to `fetch_schedule`."""
 
-EXERCISE = "fetch_schedule"
 PARTS = {
     "fits": "every action has what it needs, and the units fit",
     "fetches": "no unit is fetched more often than necessary",

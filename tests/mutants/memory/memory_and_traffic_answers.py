@@ -1,6 +1,5 @@
 """Known answers to `memory_and_traffic`."""
 
-EXERCISE = "memory_and_traffic"
 PARTS = {
     "mixed": "bytes with 16-bit weights",
     "float32": "bytes with 32-bit weights",

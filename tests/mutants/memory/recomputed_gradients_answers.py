@@ -1,6 +1,5 @@
 """Known answers to `recomputed_gradients`."""
 
-EXERCISE = "recomputed_gradients"
 PARTS = {
     "gradients": "loss and gradients are those without checkpoints, to the bit",
     "memory": "at most k + m inputs are alive",

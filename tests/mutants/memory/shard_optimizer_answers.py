@@ -1,6 +1,5 @@
 """Known answers to `shard_optimizer`."""
 
-EXERCISE = "shard_optimizer"
 PARTS = {
     "weights": "the weights after each step are those of one node",
     "ragged": "P not divisible by N, fewer numbers than ranks",

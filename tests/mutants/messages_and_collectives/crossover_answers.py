@@ -1,6 +1,5 @@
 """Known answers to `crossover`."""
 
-EXERCISE = "crossover"
 PARTS = {
     "without": "p a power of two, gamma = 0",
     "with": "any p, and gamma; infinite where the ring never is faster",

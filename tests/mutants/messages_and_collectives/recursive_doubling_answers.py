@@ -1,6 +1,5 @@
 """Known answers to `recursive_doubling`."""
 
-EXERCISE = "recursive_doubling"
 PARTS = {
     "sum": "every rank returns the sum, for any p",
     "rounds": "log2 p messages of n elements a rank, in as many rounds, and the fold's",

@@ -1,6 +1,5 @@
 """Known answers to `recursive_doubling_seconds`."""
 
-EXERCISE = "recursive_doubling_seconds"
 PARTS = {
     "powers": "p a power of two",
     "others": "p not a power of two",

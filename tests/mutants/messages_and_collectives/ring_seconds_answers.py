@@ -1,6 +1,5 @@
 """Known answers to `ring_seconds`."""
 
-EXERCISE = "ring_seconds"
 PARTS = {
     "moved": "the messages: alpha and beta",
     "added": "the additions: gamma",

@@ -1,6 +1,5 @@
 """Known answers to `adam_step`."""
 
-EXERCISE = "adam_step"
 PARTS = {
     "means": "m and v are the decayed means of the gradient and of its square",
     "root": "m over the root of v, eps outside the root",

@@ -1,6 +1,5 @@
 """Known answers to `corrected_step`."""
 
-EXERCISE = "corrected_step"
 PARTS = {
     "constant": "as long as the rate is constant, the velocity form",
     "changing": "where the rate changes, the path of PyTorch's form",

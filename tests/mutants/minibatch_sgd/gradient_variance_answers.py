@@ -1,6 +1,5 @@
 """Known answers to `gradient_variance`."""
 
-EXERCISE = "gradient_variance"
 PARTS = {
     "with": "drawn with replacement",
     "without": "drawn without replacement",

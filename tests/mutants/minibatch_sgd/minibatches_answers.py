@@ -1,6 +1,5 @@
 """Known answers to `minibatches`."""
 
-EXERCISE = "minibatches"
 PARTS = {
     "once": "every sample once an epoch, in batches of batch_size, the last one with the rest",
     "repeatable": "the seed and the epoch alone decide on the shuffle",

@@ -1,6 +1,5 @@
 """Known answers to `momentum_step`."""
 
-EXERCISE = "momentum_step"
 PARTS = {
     "velocity": "velocity form: the rate inside",
     "pytorch": "PyTorch's: the rate outside",

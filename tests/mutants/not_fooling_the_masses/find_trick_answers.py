@@ -2,7 +2,6 @@
 
 from course.checks.not_fooling_the_masses.planted_reports import TRICKS
 
-EXERCISE = "find_trick"
 PARTS = {trick: f"{trick}: found, and no false alarm" for trick in TRICKS}
 
 ANSWERS = r"""

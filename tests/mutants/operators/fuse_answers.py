@@ -1,6 +1,5 @@
 """Known answers to `fuse`."""
 
-EXERCISE = "fuse"
 PARTS = {
     "results": "without writes in place: the program's results",
     "launches": "without writes in place: the fewest launches",

@@ -1,6 +1,5 @@
 """Known answers to `im2col`."""
 
-EXERCISE = "im2col"
 PARTS = {
     "patches": "each column of B is a patch",
     "result": "the result is the convolution",

@@ -1,6 +1,5 @@
 """Known answers to `micro_batches`."""
 
-EXERCISE = "micro_batches"
 PARTS = {
     "small": "small batches: the least time of all micro-batches within the limit",
     "corners": "no sample, nothing possible, a limit that is just reached",

@@ -1,6 +1,5 @@
 """Known answers to `winograd`."""
 
-EXERCISE = "winograd"
 PARTS = {
     "outputs": "the outputs are those of the direct sum",
     "products": "4 multiplications for 2 outputs",

@@ -1,6 +1,5 @@
 """Known answers to `bytes_of_a_cut`."""
 
-EXERCISE = "bytes_of_a_cut"
 PARTS = {
     "slabs": "slabs, forward",
     "tiles": "tiles with corners, forward",

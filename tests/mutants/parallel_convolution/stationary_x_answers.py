@@ -1,6 +1,5 @@
 """Known answers to `stationary_x`."""
 
-EXERCISE = "stationary_x"
 PARTS = {
     "values": "this rank's channels of y, with the bias once",
     "collective": "y by one reduce-scatter, and nothing else",

@@ -1,6 +1,5 @@
 """Known answers to `weight_gradient`."""
 
-EXERCISE = "weight_gradient"
 PARTS = {
     "weights": "the gradients of the weights and of the bias, whole on each rank",
     "input": "the gradient of this rank's rows, with that of the neighbours' halos",

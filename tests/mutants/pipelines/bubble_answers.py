@@ -1,6 +1,5 @@
 """Known answers to `bubble`."""
 
-EXERCISE = "bubble"
 PARTS = {
     "ideal": "relative to the ideal time",
     "total": "relative to the total time",

@@ -1,6 +1,5 @@
 """Known answers to `cut`."""
 
-EXERCISE = "cut"
 PARTS = {
     "few": "few layers: the slowest stage is that of the best of all cuts",
     "corners": "one stage, a layer a stage, equal layers, one layer much slower than all others",

@@ -1,6 +1,5 @@
 """Known answers to `deadlock`."""
 
-EXERCISE = "deadlock"
 PARTS = {
     "healthy": "schedules that work, no false alarm; and one that does not work",
     "circles": "stages that wait for each other",

@@ -1,6 +1,5 @@
 """Known answers to `gpipe`."""
 
-EXERCISE = "gpipe"
 PARTS = {
     "actions": "every action once, the forwards first, the update last",
     "time": "a minibatch takes (M + K - 1) (t_F + t_B) seconds",

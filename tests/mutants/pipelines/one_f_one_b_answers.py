@@ -1,6 +1,5 @@
 """Known answers to `one_f_one_b`."""
 
-EXERCISE = "one_f_one_b"
 PARTS = {
     "actions": "every action once, in order, the update last",
     "time": "a minibatch takes (M + K - 1) (t_F + t_B) seconds",

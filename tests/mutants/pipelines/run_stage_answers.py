@@ -1,6 +1,5 @@
 """Known answers to `run_stage`."""
 
-EXERCISE = "run_stage"
 PARTS = {
     "weights": "the weights after the update are those of one node",
     "messages": "every message as soon as the schedule allows it, and no other",

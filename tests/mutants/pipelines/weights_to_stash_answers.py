@@ -1,6 +1,5 @@
 """Known answers to `weights_to_stash`."""
 
-EXERCISE = "weights_to_stash"
 PARTS = {
     "straight": "an update after each backward, as in PipeDream",
     "rare": "updates after several backwards, at the end, or never",

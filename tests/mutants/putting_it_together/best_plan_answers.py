@@ -1,6 +1,5 @@
 """Known answers to `best_plan`."""
 
-EXERCISE = "best_plan"
 PARTS = {
     "edges": "one rank; no plan at all",
     "roomy": "enough memory: each kind of plan is the best one on some cluster",

@@ -1,6 +1,5 @@
 """Known answers to `route`."""
 
-EXERCISE = "route"
 PARTS = {
     "single": "slots for one choice of each token",
     "several": "slots for several choices: first choices before second ones",

@@ -1,6 +1,5 @@
 """Known answers to `step_time`."""
 
-EXERCISE = "step_time"
 PARTS = {
     "compute": "compute",
     "tensor": "the all-reduces along tp",

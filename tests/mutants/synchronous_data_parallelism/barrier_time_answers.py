@@ -1,6 +1,5 @@
 """Known answers to `barrier_time`."""
 
-EXERCISE = "barrier_time"
 PARTS = {
     "exponential": "exponentially distributed times",
     "few": "a few measured times",

@@ -1,6 +1,5 @@
 """Known answers to `data_parallel_step`."""
 
-EXERCISE = "data_parallel_step"
 PARTS = {
     "alone": "one rank: the three lines",
     "even": "the serial run's steps, p divides the minibatch",

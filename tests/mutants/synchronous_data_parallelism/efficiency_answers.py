@@ -1,6 +1,5 @@
 """Known answers to `efficiency`."""
 
-EXERCISE = "efficiency"
 PARTS = {
     "alone": "one node has an efficiency of 1",
     "plain": "weak scaling, one bucket",

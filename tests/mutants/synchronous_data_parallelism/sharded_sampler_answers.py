@@ -1,6 +1,5 @@
 """Known answers to `sharded_sampler`."""
 
-EXERCISE = "sharded_sampler"
 PARTS = {
     "once": "every sample once an epoch over all ranks",
     "even": "the minibatches of the serial run, p divides batch_size",

@@ -1,6 +1,5 @@
 """Known answers to `attention`."""
 
-EXERCISE = "attention"
 PARTS = {
     "uneven": "heads that p does not divide are refused",
     "output": "y, whole on each rank",

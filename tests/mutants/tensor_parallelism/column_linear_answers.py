@@ -1,6 +1,5 @@
 """Known answers to `column_linear`."""
 
-EXERCISE = "column_linear"
 PARTS = {
     "local": "this rank's columns of y, and the gradients of its weights and bias",
     "whole": "the gradient of x, whole on each rank",

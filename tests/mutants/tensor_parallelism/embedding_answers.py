@@ -1,6 +1,5 @@
 """Known answers to `embedding`."""
 
-EXERCISE = "embedding"
 PARTS = {
     "output": "the rows of the tokens, whole on each rank",
     "once": "the gradient of this rank's rows, tokens that differ",

@@ -1,6 +1,5 @@
 """Known answers to `mesh_groups`."""
 
-EXERCISE = "mesh_groups"
 PARTS = {
     "tp": "the groups that divide layers",
     "others": "the groups of stages and of replicas",

@@ -1,6 +1,5 @@
 """Known answers to `summa`."""
 
-EXERCISE = "summa"
 PARTS = {
     "blocks": "each rank's block of C",
     "words": "the words that each rank receives",

@@ -1,6 +1,5 @@
 """Known answers to `ring_reduce_scatter`."""
 
-EXERCISE = "ring_reduce_scatter"
 PARTS = {
     "chunk": "rank r returns chunk r of the sum",
     "round": "p - 1 messages a rank, each a chunk, to one neighbour",

@@ -1,6 +1,5 @@
 """Known answers to `broadcast_tree`."""
 
-EXERCISE = "broadcast_tree"
 PARTS = {
     "array": "every rank returns rank 0's array",
     "messages": "p - 1 messages, by send and recv",

@@ -1,6 +1,5 @@
 """Known answers to `entry`: slow ones, ones that do not run, and attempts to win without training."""
 
-EXERCISE = "entry"
 PARTS = {
     "slow": "slow links: the target within the budget",
     "middle": "faster links: the target within the budget",

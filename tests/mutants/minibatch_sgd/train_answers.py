@@ -1,6 +1,5 @@
 """Known answers to `train`."""
 
-EXERCISE = "train"
 PARTS = {
     "steps": "each step is one of minibatch SGD, that of the smaller last batch too",
     "learns": "digits that lie sorted by class are learned, each epoch in an order that the seed decides",

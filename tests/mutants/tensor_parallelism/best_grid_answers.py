@@ -1,6 +1,5 @@
 """Known answers to `best_grid`."""
 
-EXERCISE = "best_grid"
 PARTS = {
     "words": "the words on the grid that was chosen",
     "choice": "the grid that sends the fewest words",
