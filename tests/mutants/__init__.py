@@ -1,10 +1,12 @@
 """Known answers: wrong ones that a check must reject for the right reason, and unusual right ones that it must accept.
 
 One folder for each chapter, named as in `course/checks/`, and in it for each exercise a file `EXERCISE_answers.py` with
+ANSWERS: the titles of the parts of its check, in their order and under short names, and the answers, each below a line
+`=== ...`
 
-    PARTS      the titles of the parts of its check, in their order, under short names
-    ANSWERS    the answers, each below a line `=== ...`
-
+        === parts
+        values: the right numbers
+        memory: no second array
         === base
         def f(x):
             y = x + 1
@@ -83,17 +85,19 @@ def of_chapter(chapter: str) -> SimpleNamespace:
     """The wrong answers of a chapter, `MUTANTS`, and the right ones, `ALTERNATIVES`; none if it has no folder."""
     files = iter_modules([f"{__path__[0]}/{chapter}"])
     found = [(file, import_module(f"{__name__}.{chapter}.{file.name}")) for file in files]
-    both = [answers(file.name.removesuffix("_answers"), one.PARTS, one.ANSWERS) for file, one in found]
+    both = [answers(file.name.removesuffix("_answers"), one.ANSWERS) for file, one in found]
     return SimpleNamespace(
         MUTANTS=[each for wrong, _ in both for each in wrong],
         ALTERNATIVES=[each for _, right in both for each in right],
     )
 
 
-def answers(exercise: str, parts: dict[str, str], text: str) -> tuple[list[Mutant], list[Alternative]]:
+def answers(exercise: str, text: str) -> tuple[list[Mutant], list[Alternative]]:
     """Read the answers to an exercise."""
     base, replaced, wrong, right = "", "", [], []
-    for block in re.split(r"^=== ", text.strip("\n"), flags=re.MULTILINE)[1:]:
+    titles, *blocks = re.split(r"^=== ", text.strip("\n").removeprefix("=== parts\n"), flags=re.MULTILINE)
+    parts = dict(line.split(": ", 1) for line in titles.splitlines())
+    for block in blocks:
         header, _, body = block.replace("\n::", " ::").strip("\n").partition("\n")
         kind, _, words = header.partition(": ")
         mistake, *of_wrong = (word.strip() for word in words.split("::"))

@@ -1,12 +1,10 @@
 """Known answers to `choose`."""
 
-PARTS = {
-    "network": "slow networks: the server, and the all-reduce",
-    "stragglers": "stragglers: random ones, and a persistent one",
-    "stale": "stale gradients: more of them are needed",
-}
-
 ANSWERS = r"""
+=== parts
+network: slow networks: the server, and the all-reduce
+stragglers: stragglers: random ones, and a persistent one
+stale: stale gradients: more of them are needed
 === base
 def choose(cluster):
     p, q, f, slowest = cluster.workers, cluster.slow_share, cluster.slow_factor, cluster.slowest

@@ -1,12 +1,10 @@
 """Known answers to `downpour_worker`."""
 
-PARTS = {
-    "serial": "one worker, n_fetch = n_push = 1: SGD",
-    "requests": "a GET every n_fetch steps, an ADD every n_push, the remainder, DONE",
-    "pushes": "every step is pushed exactly once, and made locally too",
-}
-
 ANSWERS = r"""
+=== parts
+serial: one worker, n_fetch = n_push = 1: SGD
+requests: a GET every n_fetch steps, an ADD every n_push, the remainder, DONE
+pushes: every step is pushed exactly once, and made locally too
 === base
 def downpour_worker(comm, gradient, steps, lr, n_fetch, n_push, server):
     accumulated = 0.0

@@ -1,11 +1,9 @@
 """Known answers to `locked_step`."""
 
-PARTS = {
-    "lost": "no update is lost",
-    "held": "the lock is held for one read and one write",
-}
-
 ANSWERS = r"""
+=== parts
+lost: no update is lost
+held: the lock is held for one read and one write
 === base
 def locked_step(shared, lock, gradient, lr):
     g = gradient(shared.read())

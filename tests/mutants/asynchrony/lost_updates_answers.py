@@ -1,11 +1,9 @@
 """Known answers to `lost_updates`."""
 
-PARTS = {
-    "harmless": "nothing is lost: with a lock, or in different cells",
-    "races": "what is lost in races",
-}
-
 ANSWERS = r"""
+=== parts
+harmless: nothing is lost: with a lock, or in different cells
+races: what is lost in races
 === base
 def lost_updates(events):
     counters, seen, writes = {}, {}, 0

@@ -1,12 +1,10 @@
 """Known answers to `push_pull`."""
 
-PARTS = {
-    "weights": "delta is added once, and the weights after that are returned",
-    "traffic": "two messages to each server, with its own part only",
-    "time": "all servers work at the same time",
-}
-
 ANSWERS = r"""
+=== parts
+weights: delta is added once, and the weights after that are returned
+traffic: two messages to each server, with its own part only
+time: all servers work at the same time
 === base
 def push_pull(comm, delta, servers):
     parts = np.array_split(delta, len(servers))

@@ -1,13 +1,11 @@
 """Known answers to `serve`."""
 
-PARTS = {
-    "alone": "one worker: GET, PUT and ADD",
-    "sums": "several workers: the sum of all ADDs, until the last worker is done",
-    "order": "in order of arrival, without waiting for a particular worker",
-    "traffic": "one message for each GET, and the caller's shard unchanged",
-}
-
 ANSWERS = r"""
+=== parts
+alone: one worker: GET, PUT and ADD
+sums: several workers: the sum of all ADDs, until the last worker is done
+order: in order of arrival, without waiting for a particular worker
+traffic: one message for each GET, and the caller's shard unchanged
 === base
 def serve(comm, shard, workers):
     values, done = shard.copy(), 0

@@ -1,13 +1,11 @@
 """Known answers to `ssp_gate`."""
 
-PARTS = {
-    "bound": "no step begins more than `bound` ahead of the slowest worker",
-    "waiting": "every step begins as soon as the bound allows it, and not before",
-    "leaving": "a worker that has finished holds nobody back; the bound holds for the others",
-    "replies": "one reply for each CLOCK, and no other message",
-}
-
 ANSWERS = r"""
+=== parts
+bound: no step begins more than `bound` ahead of the slowest worker
+waiting: every step begins as soon as the bound allows it, and not before
+leaving: a worker that has finished holds nobody back; the bound holds for the others
+replies: one reply for each CLOCK, and no other message
 === base
 def ssp_gate(comm, workers, bound):
     clocks = {worker: 0 for worker in range(workers)}

@@ -1,13 +1,11 @@
 """Known answers to `elastic`."""
 
-PARTS = {
-    "one": "one worker and the centre",
-    "several": "several workers: weights of their own, and one centre",
-    "total": "pulls alone conserve the centre plus all workers",
-    "rounds": "one all-reduce of n words in every period-th step",
-}
-
 ANSWERS = r"""
+=== parts
+one: one worker and the centre
+several: several workers: weights of their own, and one centre
+total: pulls alone conserve the centre plus all workers
+rounds: one all-reduce of n words in every period-th step
 === base
 def elastic(comm, x, centre, gradient, lr, alpha, period, steps):
     for step in range(steps):

@@ -1,12 +1,10 @@
 """Known answers to `elastic_limit`."""
 
-PARTS = {
-    "alone": "one worker with a pull in every step",
-    "several": "several workers with a pull in every step",
-    "periods": "longer periods",
-}
-
 ANSWERS = r"""
+=== parts
+alone: one worker with a pull in every step
+several: several workers with a pull in every step
+periods: longer periods
 === base
 def elastic_limit(p, lr, curvature, period):
     shrink = 1 - lr * curvature

@@ -1,13 +1,11 @@
 """Known answers to `gossip`."""
 
-PARTS = {
-    "once": "one step: each machine's own average",
-    "often": "several steps: the mean stays, and the distance to it shrinks by the consensus factor",
-    "messages": "in each step one message of n words to each neighbour, and nothing else",
-    "together": "all machines send at the same time",
-}
-
 ANSWERS = r"""
+=== parts
+once: one step: each machine's own average
+often: several steps: the mean stays, and the distance to it shrinks by the consensus factor
+messages: in each step one message of n words to each neighbour, and nothing else
+together: all machines send at the same time
 === base
 def gossip(comm, x, weights, steps):
     own = comm.rank

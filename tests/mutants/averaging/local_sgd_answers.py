@@ -1,13 +1,11 @@
 """Known answers to `local_sgd`."""
 
-PARTS = {
-    "synchronous": "a period of 1: minibatch SGD",
-    "periods": "longer periods, the last of which may be incomplete",
-    "post local": "a round after each of the first steps (post-local SGD)",
-    "rounds": "one all-reduce of n words in each round, and nothing else",
-}
-
 ANSWERS = r"""
+=== parts
+synchronous: a period of 1: minibatch SGD
+periods: longer periods, the last of which may be incomplete
+post local: a round after each of the first steps (post-local SGD)
+rounds: one all-reduce of n words in each round, and nothing else
 === base
 def local_sgd(comm, x, gradient, lr, period, steps, first):
     for step in range(steps):

@@ -1,14 +1,12 @@
 """Known answers to `majority`."""
 
-PARTS = {
-    "sums": "the sum of each round: all gradients that are ready",
-    "once": "each gradient counts once, late ones too: in a round, or in what is left",
-    "times": "a round begins when the drawn machine is ready, and waits for nobody else",
-    "messages": "one all-reduce of n words in a round, and ceil(lg p) empty messages at most",
-    "tree": "the last machine is activated within 3 ceil(lg p) seconds, if a message takes one",
-}
-
 ANSWERS = r"""
+=== parts
+sums: the sum of each round: all gradients that are ready
+once: each gradient counts once, late ones too: in a round, or in what is left
+times: a round begins when the drawn machine is ready, and waits for nobody else
+messages: one all-reduce of n words in a round, and ceil(lg p) empty messages at most
+tree: the last machine is activated within 3 ceil(lg p) seconds, if a message takes one
 === base
 def majority(comm, p, n, drawn):
     training = p + comm.rank

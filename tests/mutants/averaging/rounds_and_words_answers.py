@@ -1,11 +1,9 @@
 """Known answers to `rounds_and_words`."""
 
-PARTS = {
-    "rounds": "the number of rounds",
-    "words": "the words that a machine sends",
-}
-
 ANSWERS = r"""
+=== parts
+rounds: the number of rounds
+words: the words that a machine sends
 === base
 def rounds_and_words(p, n, steps, period, first):
     alone = min(first, steps)

@@ -1,14 +1,12 @@
 """Known answers to `backward`."""
 
-PARTS = {
-    "path": "the chain rule along one path",
-    "sum": "what was used several times gets the sum",
-    "whole": "a node hands on when its gradient is whole",
-    "once": "each node's vjp is called once, whatever was called before",
-    "deep": "10,000 nodes deep",
-}
-
 ANSWERS = r"""
+=== parts
+path: the chain rule along one path
+sum: what was used several times gets the sum
+whole: a node hands on when its gradient is whole
+once: each node's vjp is called once, whatever was called before
+deep: 10,000 nodes deep
 === base
 def backward(root):
     order, seen, stack = [], set(), [(root, False)]

@@ -1,13 +1,11 @@
 """Known answers to `check_gradient`."""
 
-PARTS = {
-    "smooth": "smooth functions",
-    "scale": "any scale of x and of f",
-    "one": "one wrong element among many",
-    "kinks": "kinks",
-}
-
 ANSWERS = r"""
+=== parts
+smooth: smooth functions
+scale: any scale of x and of f
+one: one wrong element among many
+kinks: kinks
 === base
 def check_gradient(f, gradient, x):
     h = 1e-5 * np.abs(x).max()

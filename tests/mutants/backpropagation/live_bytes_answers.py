@@ -1,12 +1,10 @@
 """Known answers to `live_bytes`."""
 
-PARTS = {
-    "evaluation": "evaluation",
-    "kept": "training, nothing freed",
-    "freed": "training, freed as backward passes",
-}
-
 ANSWERS = r"""
+=== parts
+evaluation: evaluation
+kept: training, nothing freed
+freed: training, freed as backward passes
 === right: closed forms
 def live_bytes(widths, batch, mode):
     a = [batch * n for n in widths]

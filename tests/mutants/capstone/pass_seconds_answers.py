@@ -1,12 +1,10 @@
 """Known answers to `pass_seconds`."""
 
-PARTS = {
-    "compute": "no messages: the machines compute",
-    "each": "an all-reduce after each step",
-    "several": "an all-reduce after several steps; one machine alone",
-}
-
 ANSWERS = r"""
+=== parts
+compute: no messages: the machines compute
+each: an all-reduce after each step
+several: an all-reduce after several steps; one machine alone
 === base
 def pass_seconds(cluster, ranks, batch_size, period):
     p = len(ranks)

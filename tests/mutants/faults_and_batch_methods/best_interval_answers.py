@@ -1,12 +1,10 @@
 """Known answers to `best_interval`."""
 
-PARTS = {
-    "fast": "the best interval, writing takes little time",
-    "slow": "the best interval, writing takes long",
-    "goodput": "goodput",
-}
-
 ANSWERS = r"""
+=== parts
+fast: the best interval, writing takes little time
+slow: the best interval, writing takes long
+goodput: goodput
 === base
 import math
 def best_interval(nodes, mtbf, write, restart):

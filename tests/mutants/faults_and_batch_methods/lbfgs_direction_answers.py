@@ -1,14 +1,12 @@
 """Known answers to `lbfgs_direction`."""
 
-PARTS = {
-    "empty": "no pairs",
-    "one": "one pair",
-    "several": "several pairs",
-    "rejected": "pairs with s·y <= 0 are left out",
-    "commands": "only scalars come back, from few commands",
-}
-
 ANSWERS = r"""
+=== parts
+empty: no pairs
+one: one pair
+several: several pairs
+rejected: pairs with s·y <= 0 are left out
+commands: only scalars come back, from few commands
 === base
 def lbfgs_direction(shards, m):
     def dot(x, y):

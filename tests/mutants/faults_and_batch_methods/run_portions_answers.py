@@ -1,14 +1,12 @@
 """Known answers to `run_portions`."""
 
-PARTS = {
-    "sum": "each portion counts once",
-    "first": "a free worker gets the next portion",
-    "copies": "at the end, copies of what is unfinished",
-    "bits": "the same bits whatever the speeds",
-    "stopped": "workers that never return",
-}
-
 ANSWERS = r"""
+=== parts
+sum: each portion counts once
+first: a free worker gets the next portion
+copies: at the end, copies of what is unfinished
+bits: the same bits whatever the speeds
+stopped: workers that never return
 === base
 def run_portions(n, workers, give, wait):
     times = [0] * n

@@ -1,14 +1,12 @@
 """Known answers to `train_with_checkpoints`."""
 
-PARTS = {
-    "plain": "without a kill",
-    "between": "killed between two operations",
-    "inside": "killed in the middle of a write",
-    "twice": "killed again on the way back",
-    "rest": "the rest",
-}
-
 ANSWERS = r"""
+=== parts
+plain: without a kill
+between: killed between two operations
+inside: killed in the middle of a write
+twice: killed again on the way back
+rest: the rest
 === base
 def train_with_checkpoints(state, step, steps, k, storage):
     start = 0

@@ -1,13 +1,11 @@
 """Known answers to `corrected_entries`."""
 
-PARTS = {
-    "constant": "constant gradients: entries that wait move as far as with dense momentum",
-    "any": "any gradients: what was sent and what waits are the steps of dense momentum",
-    "entries": "the right entries are sent and cleared, also with equal magnitudes",
-    "masked": "with masking",
-}
-
 ANSWERS = r"""
+=== parts
+constant: constant gradients: entries that wait move as far as with dense momentum
+any: any gradients: what was sent and what waits are the steps of dense momentum
+entries: the right entries are sent and cleared, also with equal magnitudes
+masked: with masking
 === base
 def corrected_entries(gradient, velocity, waiting, m, k, masking):
     velocity *= m

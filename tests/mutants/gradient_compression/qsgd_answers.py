@@ -1,13 +1,11 @@
 """Known answers to `qsgd`."""
 
-PARTS = {
-    "levels": "the norm, and the levels for the given random numbers",
-    "average": "right on average, and the squared error within its bound",
-    "bytes": "one byte a number",
-    "corners": "zeros, one number, whole multiples, tiny numbers, a hundred levels",
-}
-
 ANSWERS = r"""
+=== parts
+levels: the norm, and the levels for the given random numbers
+average: right on average, and the squared error within its bound
+bytes: one byte a number
+corners: zeros, one number, whole multiples, tiny numbers, a hundred levels
 === base
 def qsgd(gradient, s, uniform):
     norm = np.linalg.norm(gradient)

@@ -1,13 +1,11 @@
 """Known answers to `sparse_sum`."""
 
-PARTS = {
-    "sum": "the sum, the same on all ranks",
-    "partners": "one message to one partner in each of log2(p) rounds",
-    "pairs": "8 bytes an entry: equal entries are added up before they are sent on",
-    "switch": "the whole vector as soon as it has no more bytes than pairs, and not before",
-}
-
 ANSWERS = r"""
+=== parts
+sum: the sum, the same on all ranks
+partners: one message to one partner in each of log2(p) rounds
+pairs: 8 bytes an entry: equal entries are added up before they are sent on
+switch: the whole vector as soon as it has no more bytes than pairs, and not before
 === base
 def sparse_sum(comm, indices, values, n):
     total = np.zeros(n, np.float32)

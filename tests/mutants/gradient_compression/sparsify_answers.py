@@ -1,13 +1,11 @@
 """Known answers to `sparsify`."""
 
-PARTS = {
-    "first": "the first step: which entries are sent",
-    "many": "many steps: what was kept is sent later",
-    "bits": "to the bit: each entry is sent or kept, and nothing is lost",
-    "corners": "nothing to send, everything, no entries, a threshold of 0",
-}
-
 ANSWERS = r"""
+=== parts
+first: the first step: which entries are sent
+many: many steps: what was kept is sent later
+bits: to the bit: each entry is sent or kept, and nothing is lost
+corners: nothing to send, everything, no entries, a threshold of 0
 === base
 def sparsify(gradient, residual, threshold):
     residual += gradient

@@ -1,13 +1,11 @@
 """Known answers to `top_k_step`."""
 
-PARTS = {
-    "weights": "the weights after each step",
-    "kept": "each rank keeps what it has not sent, to the bit",
-    "traffic": "one all-gather of 8 k bytes, and nothing else",
-    "ties": "equal magnitudes, and the same bits on all ranks",
-}
-
 ANSWERS = r"""
+=== parts
+weights: the weights after each step
+kept: each rank keeps what it has not sent, to the bit
+traffic: one all-gather of 8 k bytes, and nothing else
+ties: equal magnitudes, and the same bits on all ranks
 === base
 def top_k_step(comm, w, gradient, residual, k, lr):
     residual += gradient

@@ -1,11 +1,9 @@
 """Known answers to `best_batch`."""
 
-PARTS = {
-    "between": "the best minibatch lies between the limits",
-    "limits": "limits: one node, a free network, little memory, a tiny B_c, two samples a node",
-}
-
 ANSWERS = r"""
+=== parts
+between: the best minibatch lies between the limits
+limits: limits: one node, a free network, little memory, a tiny B_c, two samples a node
 === base
 def best_batch(cluster):
     c, p = cluster, cluster.nodes

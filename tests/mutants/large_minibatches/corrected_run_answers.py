@@ -1,13 +1,11 @@
 """Known answers to `corrected_run`."""
 
-PARTS = {
-    "constant": "a constant rate",
-    "rising": "the rate rises in the warm-up",
-    "falling": "the rate drops",
-    "calls": "one gradient for each step, in order",
-}
-
 ANSWERS = r"""
+=== parts
+constant: a constant rate
+rising: the rate rises in the warm-up
+falling: the rate drops
+calls: one gradient for each step, in order
 === base
 def corrected_run(w, gradient, rates, momentum):
     v, before = np.zeros_like(w), rates[0]

@@ -1,12 +1,10 @@
 """Known answers to `gradient_noise_scale`."""
 
-PARTS = {
-    "means": "the ratio of the two means over the draws",
-    "exact": "exact, if all possible minibatches are drawn",
-    "units": "the same in every unit; infinite, if no |G|^2 is left",
-}
-
 ANSWERS = r"""
+=== parts
+means: the ratio of the two means over the draws
+exact: exact, if all possible minibatches are drawn
+units: the same in every unit; infinite, if no |G|^2 is left
 === base
 def gradient_noise_scale(small, large, b_small, b_large):
     s, l = (small**2).sum(axis=1), (large**2).sum(axis=1)

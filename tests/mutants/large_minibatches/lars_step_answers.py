@@ -1,15 +1,13 @@
 """Known answers to `lars_step`."""
 
-PARTS = {
-    "first": "a first step: the ratio of each matrix, and 1 for biases",
-    "many": "many steps with momentum, while the rate changes",
-    "zero": "norms of 0 have ratio 1",
-    "unit": "another unit of a gradient makes the same step",
-    "place": "in place: the same array objects, and the gradients as they were",
-    "memory": "memory for a few arrays of one layer",
-}
-
 ANSWERS = r"""
+=== parts
+first: a first step: the ratio of each matrix, and 1 for biases
+many: many steps with momentum, while the rate changes
+zero: norms of 0 have ratio 1
+unit: another unit of a gradient makes the same step
+place: in place: the same array objects, and the gradients as they were
+memory: memory for a few arrays of one layer
 === base
 def lars_step(weights, gradients, velocities, lr, momentum, weight_decay, trust):
     for i, (w, g, v) in enumerate(zip(weights, gradients, velocities)):

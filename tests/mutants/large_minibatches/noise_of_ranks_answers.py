@@ -1,13 +1,11 @@
 """Known answers to `noise_of_ranks`."""
 
-PARTS = {
-    "mean": "the mean gradient",
-    "estimates": "the estimates of |G|^2 and tr(Sigma)",
-    "traffic": "one all-reduce of n + 1 numbers, and nothing else",
-    "bits": "the same on all ranks to the bit, and the gradient as it was",
-}
-
 ANSWERS = r"""
+=== parts
+mean: the mean gradient
+estimates: the estimates of |G|^2 and tr(Sigma)
+traffic: one all-reduce of n + 1 numbers, and nothing else
+bits: the same on all ranks to the bit, and the gradient as it was
 === base
 def noise_of_ranks(comm, gradient, b):
     p = comm.size

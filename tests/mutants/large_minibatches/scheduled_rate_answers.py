@@ -1,12 +1,10 @@
 """Known answers to `scheduled_rate`."""
 
-PARTS = {
-    "scaled": "k times the rate without warm-up",
-    "warmed": "the warm-up: its first step, its last one, and equal increments",
-    "dropped": "warm-up and drops in the right steps, the last minibatch of an epoch is smaller",
-}
-
 ANSWERS = r"""
+=== parts
+scaled: k times the rate without warm-up
+warmed: the warm-up: its first step, its last one, and equal increments
+dropped: warm-up and drops in the right steps, the last minibatch of an epoch is smaller
 === base
 def scheduled_rate(step, base_lr, base_batch, batch, samples, warm_up, drops):
     steps = -(-samples // batch)

@@ -1,11 +1,9 @@
 """Known answers to `checkpoints`."""
 
-PARTS = {
-    "equal": "equal inputs: k + ceil(n / k) of them at the peak",
-    "differ": "inputs of different sizes: the smallest peak",
-}
-
 ANSWERS = r"""
+=== parts
+equal: equal inputs: k + ceil(n / k) of them at the peak
+differ: inputs of different sizes: the smallest peak
 === base
 def checkpoints(sizes):
     n = len(sizes)

@@ -1,12 +1,10 @@
 """Known answers to `fetch_schedule`."""
 
-PARTS = {
-    "fits": "every action has what it needs, and the units fit",
-    "fetches": "no unit is fetched more often than necessary",
-    "time": "the fewest seconds, however fast the link is",
-}
-
 ANSWERS = r"""
+=== parts
+fits: every action has what it needs, and the units fit
+fetches: no unit is fetched more often than necessary
+time: the fewest seconds, however fast the link is
 === base
 def fetch_schedule(n, size, room):
     places = min(n, room // size)

@@ -1,13 +1,11 @@
 """Known answers to `memory_and_traffic`."""
 
-PARTS = {
-    "mixed": "bytes with 16-bit weights",
-    "float32": "bytes with 32-bit weights",
-    "sent": "numbers that a rank sends in a step",
-    "ragged": "ranges that differ by one number",
-}
-
 ANSWERS = r"""
+=== parts
+mixed: bytes with 16-bit weights
+float32: bytes with 32-bit weights
+sent: numbers that a rank sends in a step
+ragged: ranges that differ by one number
 === base
 def memory_and_traffic(P, N, stage, is_mixed, r):
     share = P // N + (r < P % N)

@@ -1,12 +1,10 @@
 """Known answers to `recomputed_gradients`."""
 
-PARTS = {
-    "gradients": "loss and gradients are those without checkpoints, to the bit",
-    "memory": "at most k + m inputs are alive",
-    "calls": "in this memory, each input is computed at most twice",
-}
-
 ANSWERS = r"""
+=== parts
+gradients: loss and gradients are those without checkpoints, to the bit
+memory: at most k + m inputs are alive
+calls: in this memory, each input is computed at most twice
 === base
 def recomputed_gradients(forward, backward, n, keep, x):
     kept, gradients = {}, [None] * n

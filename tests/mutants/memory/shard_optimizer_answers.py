@@ -1,14 +1,12 @@
 """Known answers to `shard_optimizer`."""
 
-PARTS = {
-    "weights": "the weights after each step are those of one node",
-    "ragged": "P not divisible by N, fewer numbers than ranks",
-    "clipped": "clipped by the norm of the whole gradient",
-    "messages": "one reduce-scatter, one all-gather, and for clipping one number",
-    "state": "no rank has optimizer state but that of its range",
-}
-
 ANSWERS = r"""
+=== parts
+weights: the weights after each step are those of one node
+ragged: P not divisible by N, fewer numbers than ranks
+clipped: clipped by the norm of the whole gradient
+messages: one reduce-scatter, one all-gather, and for clipping one number
+state: no rank has optimizer state but that of its range
 === base
 def flat(arrays):
     return np.concatenate([each.ravel() for each in arrays])

@@ -1,11 +1,9 @@
 """Known answers to `recursive_doubling_seconds`."""
 
-PARTS = {
-    "powers": "p a power of two",
-    "others": "p not a power of two",
-}
-
 ANSWERS = r"""
+=== parts
+powers: p a power of two
+others: p not a power of two
 === base
 def recursive_doubling_seconds(p, nbytes, alpha, beta, gamma=0.0):
     rounds = p.bit_length() - 1

@@ -1,12 +1,10 @@
 """Known answers to `ring_all_gather`."""
 
-PARTS = {
-    "all chunks": "every rank returns all chunks in the order of the ranks",
-    "round": "p - 1 messages a rank, each a chunk, to one neighbour",
-    "large": "no deadlock with chunks of more than 64 KiB",
-}
-
 ANSWERS = r"""
+=== parts
+all chunks: every rank returns all chunks in the order of the ranks
+round: p - 1 messages a rank, each a chunk, to one neighbour
+large: no deadlock with chunks of more than 64 KiB
 === base
 def ring_all_gather(comm, chunk):
     p, me = comm.size, comm.rank

@@ -1,13 +1,11 @@
 """Known answers to `ring_all_reduce`."""
 
-PARTS = {
-    "sum": "every rank returns the sum",
-    "in place": "x itself has become the sum",
-    "round": "2(p - 1) messages a rank, each a chunk, to one neighbour",
-    "large": "no deadlock with chunks of more than 64 KiB",
-}
-
 ANSWERS = r"""
+=== parts
+sum: every rank returns the sum
+in place: x itself has become the sum
+round: 2(p - 1) messages a rank, each a chunk, to one neighbour
+large: no deadlock with chunks of more than 64 KiB
 === base
 def ring_all_reduce(comm, x):
     p, me = comm.size, comm.rank

@@ -1,13 +1,11 @@
 """Known answers to `ring_reduce_scatter`."""
 
-PARTS = {
-    "chunk": "rank r returns chunk r of the sum",
-    "round": "p - 1 messages a rank, each a chunk, to one neighbour",
-    "kept": "the caller's chunks stay as they are",
-    "large": "no deadlock with chunks of more than 64 KiB",
-}
-
 ANSWERS = r"""
+=== parts
+chunk: rank r returns chunk r of the sum
+round: p - 1 messages a rank, each a chunk, to one neighbour
+kept: the caller's chunks stay as they are
+large: no deadlock with chunks of more than 64 KiB
 === base
 def ring_reduce_scatter(comm, chunks):
     p, me = comm.size, comm.rank

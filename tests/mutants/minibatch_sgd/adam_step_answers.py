@@ -1,12 +1,10 @@
 """Known answers to `adam_step`."""
 
-PARTS = {
-    "means": "m and v are the decayed means of the gradient and of its square",
-    "root": "m over the root of v, eps outside the root",
-    "start": "corrected for the start at 0, at the first steps and later",
-}
-
 ANSWERS = r"""
+=== parts
+means: m and v are the decayed means of the gradient and of its square
+root: m over the root of v, eps outside the root
+start: corrected for the start at 0, at the first steps and later
 === base
 def adam_step(w, m, v, t, gradient, lr, beta1, beta2, eps):
     m = beta1 * m + (1 - beta1) * gradient

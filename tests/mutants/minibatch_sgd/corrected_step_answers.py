@@ -1,11 +1,9 @@
 """Known answers to `corrected_step`."""
 
-PARTS = {
-    "constant": "as long as the rate is constant, the velocity form",
-    "changing": "where the rate changes, the path of PyTorch's form",
-}
-
 ANSWERS = r"""
+=== parts
+constant: as long as the rate is constant, the velocity form
+changing: where the rate changes, the path of PyTorch's form
 === base
 def corrected_step(w, v, gradient, lr, lr_before, mu):
     v = mu * v * lr / lr_before - lr * gradient; w = w + v

@@ -1,12 +1,10 @@
 """Known answers to `gradient_variance`."""
 
-PARTS = {
-    "with": "drawn with replacement",
-    "without": "drawn without replacement",
-    "large": "a mean that is far larger than the spread",
-}
-
 ANSWERS = r"""
+=== parts
+with: drawn with replacement
+without: drawn without replacement
+large: a mean that is far larger than the spread
 === base
 def gradient_variance(gradients, batch_size, replacement):
     n, d = gradients.shape

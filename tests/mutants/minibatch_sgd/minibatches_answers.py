@@ -1,12 +1,10 @@
 """Known answers to `minibatches`."""
 
-PARTS = {
-    "once": "every sample once an epoch, in batches of batch_size, the last one with the rest",
-    "repeatable": "the seed and the epoch alone decide on the shuffle",
-    "own shuffle": "every epoch and every seed has a shuffle of its own",
-}
-
 ANSWERS = r"""
+=== parts
+once: every sample once an epoch, in batches of batch_size, the last one with the rest
+repeatable: the seed and the epoch alone decide on the shuffle
+own shuffle: every epoch and every seed has a shuffle of its own
 === base
 def minibatches(n, batch_size, seed, epoch):
     order = np.random.default_rng((seed, epoch)).permutation(n)

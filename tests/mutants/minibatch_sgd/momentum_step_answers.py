@@ -1,11 +1,9 @@
 """Known answers to `momentum_step`."""
 
-PARTS = {
-    "velocity": "velocity form: the rate inside",
-    "pytorch": "PyTorch's: the rate outside",
-}
-
 ANSWERS = r"""
+=== parts
+velocity: velocity form: the rate inside
+pytorch: PyTorch's: the rate outside
 === base
 def momentum_step(w, state, gradient, lr, mu, form):
     if form == "velocity":

@@ -1,13 +1,11 @@
 """Known answers to `train`."""
 
-PARTS = {
-    "steps": "each step is one of minibatch SGD, that of the smaller last batch too",
-    "learns": "digits that lie sorted by class are learned, each epoch in an order that the seed decides",
-    "chooses": "the weights are those of the epoch with the lowest validation error",
-    "opens": "the test set is opened once, for these weights",
-}
-
 ANSWERS = r"""
+=== parts
+steps: each step is one of minibatch SGD, that of the smaller last batch too
+learns: digits that lie sorted by class are learned, each epoch in an order that the seed decides
+chooses: the weights are those of the epoch with the lowest validation error
+opens: the test set is opened once, for these weights
 === base
 def train(model, train_set, validation_set, test_set, lr, epochs, batch_size, seed):
     parameters = list(model.parameters())

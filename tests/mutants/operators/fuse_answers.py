@@ -1,13 +1,11 @@
 """Known answers to `fuse`."""
 
-PARTS = {
-    "results": "without writes in place: the program's results",
-    "launches": "without writes in place: the fewest launches",
-    "stored": "no value is stored that nobody reads",
-    "writes": "with writes in place: the program's results, the fewest launches",
-}
-
 ANSWERS = r"""
+=== parts
+results: without writes in place: the program's results
+launches: without writes in place: the fewest launches
+stored: no value is stored that nobody reads
+writes: with writes in place: the program's results, the fewest launches
 === base
 def fuse(program, results):
     n, last, read = len(program), {}, {}

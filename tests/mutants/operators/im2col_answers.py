@@ -1,13 +1,11 @@
 """Known answers to `im2col`."""
 
-PARTS = {
-    "patches": "each column of B is a patch",
-    "result": "the result is the convolution",
-    "product": "one product of all filters with all patches",
-    "lines": "no loop of Python over images or pixels",
-}
-
 ANSWERS = r"""
+=== parts
+patches: each column of B is a patch
+result: the result is the convolution
+product: one product of all filters with all patches
+lines: no loop of Python over images or pixels
 === right: windows as a view
 def im2col(x, w, stride, padding, product):
     F, C, R, S = w.shape

@@ -1,12 +1,10 @@
 """Known answers to `micro_batches`."""
 
-PARTS = {
-    "small": "small batches: the least time of all micro-batches within the limit",
-    "corners": "no sample, nothing possible, a limit that is just reached",
-    "large": "large batches, within 6 B n operations",
-}
-
 ANSWERS = r"""
+=== parts
+small: small batches: the least time of all micro-batches within the limit
+corners: no sample, nothing possible, a limit that is just reached
+large: large batches, within 6 B n operations
 === right: the plans themselves in a table
 def micro_batches(B, measured, limit):
     plans = {0: (0, [])}

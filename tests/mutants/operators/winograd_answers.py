@@ -1,12 +1,10 @@
 """Known answers to `winograd`."""
 
-PARTS = {
-    "outputs": "the outputs are those of the direct sum",
-    "products": "4 multiplications for 2 outputs",
-    "filter": "the filter is transformed once",
-}
-
 ANSWERS = r"""
+=== parts
+outputs: the outputs are those of the direct sum
+products: 4 multiplications for 2 outputs
+filter: the filter is transformed once
 === wrong: the direct sum :: products, filter :: as many as the direct sum
 def winograd(x, w):
     return [x[i] * w[0] + x[i + 1] * w[1] + x[i + 2] * w[2] for i in range(len(x) - 2)]

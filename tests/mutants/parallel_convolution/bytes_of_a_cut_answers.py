@@ -1,13 +1,11 @@
 """Known answers to `bytes_of_a_cut`."""
 
-PARTS = {
-    "slabs": "slabs, forward",
-    "tiles": "tiles with corners, forward",
-    "groups": "channels and filters, forward",
-    "backward": "the backward of each division",
-}
-
 ANSWERS = r"""
+=== parts
+slabs: slabs, forward
+tiles: tiles with corners, forward
+groups: channels and filters, forward
+backward: the backward of each division
 === base
 def bytes_of_a_cut(sizes, kernel, stride, padding, cut):
     N, C, H, W, F = sizes

@@ -1,13 +1,11 @@
 """Known answers to `halo_exchange`."""
 
-PARTS = {
-    "slabs": "slabs: the rows that the convolution needs",
-    "grid": "a grid: rows, columns and corners",
-    "messages": "the patch by one message to each neighbour, with what it needs",
-    "time": "long messages and more ranks: no deadlock, and no waiting in a line",
-}
-
 ANSWERS = r"""
+=== parts
+slabs: slabs: the rows that the convolution needs
+grid: a grid: rows, columns and corners
+messages: the patch by one message to each neighbour, with what it needs
+time: long messages and more ranks: no deadlock, and no waiting in a line
 === base
 def halo_exchange(comm, x, grid, size, kernel, stride, padding):
     h, w = grid

@@ -1,12 +1,10 @@
 """Known answers to `stationary_x`."""
 
-PARTS = {
-    "values": "this rank's channels of y, with the bias once",
-    "collective": "y by one reduce-scatter, and nothing else",
-    "words": "the words of one reduce-scatter of y",
-}
-
 ANSWERS = r"""
+=== parts
+values: this rank's channels of y, with the bias once
+collective: y by one reduce-scatter, and nothing else
+words: the words of one reduce-scatter of y
 === base
 def stationary_x(comm, x, w, b, stride, padding):
     pad = (padding, padding)

@@ -1,13 +1,11 @@
 """Known answers to `weight_gradient`."""
 
-PARTS = {
-    "weights": "the gradients of the weights and of the bias, whole on each rank",
-    "input": "the gradient of this rank's rows, with that of the neighbours' halos",
-    "sums": "one or two all-reduces of F C K K + F words",
-    "halo": "gx by one message to each neighbour, with the gradients of its pixels",
-}
-
 ANSWERS = r"""
+=== parts
+weights: the gradients of the weights and of the bias, whole on each rank
+input: the gradient of this rank's rows, with that of the neighbours' halos
+sums: one or two all-reduces of F C K K + F words
+halo: gx by one message to each neighbour, with the gradients of its pixels
 === base
 def weight_gradient(comm, patch, w, g, H, W, stride, padding):
     p, i, K = comm.size, comm.rank, w.shape[2]

@@ -1,12 +1,10 @@
 """Known answers to `cut`."""
 
-PARTS = {
-    "few": "few layers: the slowest stage is that of the best of all cuts",
-    "corners": "one stage, a layer a stage, equal layers, one layer much slower than all others",
-    "many": "many layers, within 6 n^2 K operations",
-}
-
 ANSWERS = r"""
+=== parts
+few: few layers: the slowest stage is that of the best of all cuts
+corners: one stage, a layer a stage, equal layers, one layer much slower than all others
+many: many layers, within 6 n^2 K operations
 === right: a table in a dictionary
 def cut(costs, K):
     n = len(costs)

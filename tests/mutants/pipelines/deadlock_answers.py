@@ -1,12 +1,10 @@
 """Known answers to `deadlock`."""
 
-PARTS = {
-    "healthy": "schedules that work, no false alarm; and one that does not work",
-    "circles": "stages that wait for each other",
-    "missing": "actions that never come, and stages that wait for themselves",
-}
-
 ANSWERS = r"""
+=== parts
+healthy: schedules that work, no false alarm; and one that does not work
+circles: stages that wait for each other
+missing: actions that never come, and stages that wait for themselves
 === base
 def deadlock(schedule):
     K = len(schedule)

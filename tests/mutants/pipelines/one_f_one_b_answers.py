@@ -1,12 +1,10 @@
 """Known answers to `one_f_one_b`."""
 
-PARTS = {
-    "actions": "every action once, in order, the update last",
-    "time": "a minibatch takes (M + K - 1) (t_F + t_B) seconds",
-    "memory": "stage s keeps the activations of at most min(M, K - s) micro-batches",
-}
-
 ANSWERS = r"""
+=== parts
+actions: every action once, in order, the update last
+time: a minibatch takes (M + K - 1) (t_F + t_B) seconds
+memory: stage s keeps the activations of at most min(M, K - s) micro-batches
 === base
 def one_f_one_b(K, M, s):
     warm_up = min(M, K - 1 - s)

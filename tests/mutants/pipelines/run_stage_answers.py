@@ -1,13 +1,11 @@
 """Known answers to `run_stage`."""
 
-PARTS = {
-    "weights": "the weights after the update are those of one node",
-    "messages": "every message as soon as the schedule allows it, and no other",
-    "large": "large messages: no two neighbours wait for each other, and each message is received",
-    "memory": "the memory that the schedule promises",
-}
-
 ANSWERS = r"""
+=== parts
+weights: the weights after the update are those of one node
+messages: every message as soon as the schedule allows it, and no other
+large: large messages: no two neighbours wait for each other, and each message is received
+memory: the memory that the schedule promises
 === base
 def run_stage(comm, actions, M, inputs, w, lr, forward, backward):
     s, last = comm.rank, comm.size - 1

@@ -1,11 +1,9 @@
 """Known answers to `weights_to_stash`."""
 
-PARTS = {
-    "straight": "an update after each backward, as in PipeDream",
-    "rare": "updates after several backwards, at the end, or never",
-}
-
 ANSWERS = r"""
+=== parts
+straight: an update after each backward, as in PipeDream
+rare: updates after several backwards, at the end, or never
 === base
 def weights_to_stash(actions):
     newest, used, most = 0, {}, 1

@@ -1,12 +1,10 @@
 """Known answers to `best_plan`."""
 
-PARTS = {
-    "edges": "one rank; no plan at all",
-    "roomy": "enough memory: each kind of plan is the best one on some cluster",
-    "tight": "little memory, too: the fastest of the plans that fit",
-}
-
 ANSWERS = r"""
+=== parts
+edges: one rank; no plan at all
+roomy: enough memory: each kind of plan is the best one on some cluster
+tight: little memory, too: the fastest of the plans that fit
 === base
 def best_plan(model, cluster, batch, seconds):
     L, h, s, p = model.layers, model.width, model.context, cluster.ranks

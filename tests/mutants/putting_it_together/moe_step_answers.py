@@ -1,13 +1,11 @@
 """Known answers to `moe_step`."""
 
-PARTS = {
-    "y": "y on each rank is that of one node",
-    "gradients": "the gradients of x and of the gates",
-    "gw": "the gradients of this rank's experts",
-    "messages": "four all-to-alls, each with the slots of the other ranks' experts",
-}
-
 ANSWERS = r"""
+=== parts
+y: y on each rank is that of one node
+gradients: the gradients of x and of the gates
+gw: the gradients of this rank's experts
+messages: four all-to-alls, each with the slots of the other ranks' experts
 === base
 def moe_step(comm, x, slots, gates, experts, capacity, target):
     p, n, d = comm.size, len(experts), x.shape[1]

@@ -1,14 +1,12 @@
 """Known answers to `route`."""
 
-PARTS = {
-    "single": "slots for one choice of each token",
-    "several": "slots for several choices: first choices before second ones",
-    "ties": "equal scores: the expert of the lower number first",
-    "gates": "gates",
-    "loss": "the load-balancing loss",
-}
-
 ANSWERS = r"""
+=== parts
+single: slots for one choice of each token
+several: slots for several choices: first choices before second ones
+ties: equal scores: the expert of the lower number first
+gates: gates
+loss: the load-balancing loss
 === base
 def route(scores, k, capacity):
     T, E = scores.shape

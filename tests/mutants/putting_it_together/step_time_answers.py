@@ -1,15 +1,13 @@
 """Known answers to `step_time`."""
 
-PARTS = {
-    "compute": "compute",
-    "tensor": "the all-reduces along tp",
-    "handover": "what stages hand over",
-    "bubble": "the bubble, with all that a micro-batch takes",
-    "data": "the all-reduce of the gradients along dp",
-    "links": "which groups are within a node",
-}
-
 ANSWERS = r"""
+=== parts
+compute: compute
+tensor: the all-reduces along tp
+handover: what stages hand over
+bubble: the bubble, with all that a micro-batch takes
+data: the all-reduce of the gradients along dp
+links: which groups are within a node
 === base
 def step_time(plan, batch, model, cluster):
     dp, pp, tp, b = plan

@@ -1,12 +1,10 @@
 """Known answers to `barrier_time`."""
 
-PARTS = {
-    "exponential": "exponentially distributed times",
-    "few": "a few measured times",
-    "many": "many measured times and many workers",
-}
-
 ANSWERS = r"""
+=== parts
+exponential: exponentially distributed times
+few: a few measured times
+many: many measured times and many workers
 === base
 def barrier_time(times, p):
     if np.ndim(times) == 0:

@@ -1,14 +1,12 @@
 """Known answers to `bucketed_all_reduce`."""
 
-PARTS = {
-    "sums": "every layer's sum, in the order of the layers",
-    "kept": "the gradients stay as they are",
-    "buckets": "one all-reduce for each bucket, of the right size",
-    "starts": "each starts as soon as its bucket is full",
-    "ends": "all end as early as they can",
-}
-
 ANSWERS = r"""
+=== parts
+sums: every layer's sum, in the order of the layers
+kept: the gradients stay as they are
+buckets: one all-reduce for each bucket, of the right size
+starts: each starts as soon as its bucket is full
+ends: all end as early as they can
 === base
 def bucketed_all_reduce(comm, layers, bucket_bytes):
     bucket, in_flight = [], []

@@ -1,15 +1,13 @@
 """Known answers to `data_parallel_step`."""
 
-PARTS = {
-    "alone": "one rank: the three lines",
-    "even": "the serial run's steps, p divides the minibatch",
-    "ragged": "the serial run's steps, uneven shards and ranks without samples",
-    "one": "one all-reduce of d numbers, and nothing else",
-    "bits": "the same weights on all ranks, to the bit",
-    "kept": "the arguments stay as they are",
-}
-
 ANSWERS = r"""
+=== parts
+alone: one rank: the three lines
+even: the serial run's steps, p divides the minibatch
+ragged: the serial run's steps, uneven shards and ranks without samples
+one: one all-reduce of d numbers, and nothing else
+bits: the same weights on all ranks, to the bit
+kept: the arguments stay as they are
 === base
 def data_parallel_step(comm, w, v, x, y, total, lr, momentum, weight_decay):
     g = len(x) / total * mean_gradient(w, x, y) if len(x) else np.zeros_like(w)

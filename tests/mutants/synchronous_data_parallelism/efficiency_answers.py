@@ -1,13 +1,11 @@
 """Known answers to `efficiency`."""
 
-PARTS = {
-    "alone": "one node has an efficiency of 1",
-    "plain": "weak scaling, one bucket",
-    "hidden": "weak scaling, communication hidden behind backward",
-    "strong": "strong scaling",
-}
-
 ANSWERS = r"""
+=== parts
+alone: one node has an efficiency of 1
+plain: weak scaling, one bucket
+hidden: weak scaling, communication hidden behind backward
+strong: strong scaling
 === base
 def efficiency(p, batch_size, flops, flops_per_s, nbytes, alpha, beta, buckets, strong=False):
     def step(p, samples):

@@ -1,13 +1,11 @@
 """Known answers to `attention`."""
 
-PARTS = {
-    "uneven": "heads that p does not divide are refused",
-    "output": "y, whole on each rank",
-    "traffic": "one all-reduce of T d words, and nothing else",
-    "reads": "each rank reads its heads' weights only",
-}
-
 ANSWERS = r"""
+=== parts
+uneven: heads that p does not divide are refused
+output: y, whole on each rank
+traffic: one all-reduce of T d words, and nothing else
+reads: each rank reads its heads' weights only
 === base
 def attention(comm, x, wqkv, wo, heads):
     p, d = comm.size, x.shape[1]

@@ -1,11 +1,9 @@
 """Known answers to `best_grid`."""
 
-PARTS = {
-    "words": "the words on the grid that was chosen",
-    "choice": "the grid that sends the fewest words",
-}
-
 ANSWERS = r"""
+=== parts
+words: the words on the grid that was chosen
+choice: the grid that sends the fewest words
 === base
 def best_grid(p, B, d, h):
     found = []

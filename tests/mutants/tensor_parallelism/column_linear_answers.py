@@ -1,12 +1,10 @@
 """Known answers to `column_linear`."""
 
-PARTS = {
-    "local": "this rank's columns of y, and the gradients of its weights and bias",
-    "whole": "the gradient of x, whole on each rank",
-    "traffic": "one all-reduce of B m words, and nothing else",
-}
-
 ANSWERS = r"""
+=== parts
+local: this rank's columns of y, and the gradients of its weights and bias
+whole: the gradient of x, whole on each rank
+traffic: one all-reduce of B m words, and nothing else
 === base
 def column_linear(comm, x, w, b, g):
     gx = g @ w.T

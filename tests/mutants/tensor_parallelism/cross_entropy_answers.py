@@ -1,13 +1,11 @@
 """Known answers to `cross_entropy`."""
 
-PARTS = {
-    "loss": "the loss, the same on each rank",
-    "gradient": "the gradient of this rank's logits",
-    "large": "large and small logits",
-    "traffic": "at most three all-reduces, of 3 n words together",
-}
-
 ANSWERS = r"""
+=== parts
+loss: the loss, the same on each rank
+gradient: the gradient of this rank's logits
+large: large and small logits
+traffic: at most three all-reduces, of 3 n words together
 === base
 def cross_entropy(comm, logits, targets, start):
     n, own = logits.shape

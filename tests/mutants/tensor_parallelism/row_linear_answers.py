@@ -1,12 +1,10 @@
 """Known answers to `row_linear`."""
 
-PARTS = {
-    "output": "y, whole on each rank",
-    "local": "the gradients of this rank's columns of x, of its weights, and of the bias",
-    "traffic": "one all-reduce of B n words, and nothing else",
-}
-
 ANSWERS = r"""
+=== parts
+output: y, whole on each rank
+local: the gradients of this rank's columns of x, of its weights, and of the bias
+traffic: one all-reduce of B n words, and nothing else
 === base
 def row_linear(comm, x, w, b, g):
     y = x @ w
