@@ -56,15 +56,13 @@ def lost_updates(events):
 -            counters[cell] = seen[worker, cell] + 1
 +            counters[cell] = counters.get(cell, 0) + 1
 === wrong: a write never gives anything back :: races :: expected
-def lost_updates(events):
-    counters, seen, lost = {}, {}, 0
-    for worker, action, cell in events:
-        if action == "read":
-            seen[worker, cell] = counters.get(cell, 0)
-        else:
-            lost += max(0, counters.get(cell, 0) - seen[worker, cell])
-            counters[cell] = seen[worker, cell] + 1
-    return lost
+-    counters, seen, writes = {}, {}, 0
++    counters, seen, lost = {}, {}, 0
+         else:
++            lost += max(0, counters.get(cell, 0) - seen[worker, cell])
+-            writes += 1
+-    return writes - sum(counters.values())
++    return lost
 === right: cell by cell, what each write changes
 def lost_updates(events):
     lost = 0

@@ -24,12 +24,10 @@ def push_pull(comm, delta, servers):
 === wrong: whole numbers are sent :: weights :: expected
 +        comm.send(request(ADD, part.astype(int)), server)
 === wrong: GET before ADD :: weights :: The weights that come back are to contain delta
-def push_pull(comm, delta, servers):
-    parts = np.array_split(delta, len(servers))
-    for server, part in zip(servers, parts):
-        comm.send(request(GET), server)
-        comm.send(request(ADD, part), server)
-    return np.concatenate([comm.recv(server) for server in servers])
+     for server, part in zip(servers, parts):
++        comm.send(request(GET), server)
+         comm.send(request(ADD, part), server)
+-        comm.send(request(GET), server)
 === wrong: get then put instead of add :: weights, time :: ADD keeps both
 def push_pull(comm, delta, servers):
     weights = []
