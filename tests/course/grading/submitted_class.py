@@ -23,6 +23,16 @@ KINDS = ("right", "wrong", "empty", "mixed", "hostile cell", "hostile function",
 function; no notebook; a notebook without check cells; no file.
 """
 
+FLAT = """\
+def broadcast_tree(comm, x):
+    if comm.rank == 0:
+        for rank in range(1, comm.size):
+            comm.send(x, rank)
+        return x
+    return comm.recv(0)
+"""
+"""An answer to `broadcast_tree` with right results and too many rounds: one point of two."""
+
 EXERCISES = 2
 """The exercises of an assignment in a brief course."""
 
