@@ -56,9 +56,7 @@ def brief(assignment: str, notebook: nbformat.NotebookNode, exercises: int | Non
     return notebook
 
 
-def hand_in(
-    folder: Path, kinds: Iterable[str], assignments: Iterable[str], exercises: int | None = EXERCISES
-) -> dict[str, str]:
+def hand_in(folder: Path, kinds: Iterable[str], assignments: Iterable[str]) -> dict[str, str]:
     """Write a submission of each kind into `folder`, a folder a student; return what kind each student's is."""
     handed_in = {}
     for number, (kind, assignment) in enumerate(zip(kinds, assignments, strict=False)):
@@ -70,7 +68,7 @@ def hand_in(
         elif kind == "odd file":
             path.mkdir()
         else:
-            nbformat.write(notebook(assignment, kind, exercises), path)
+            nbformat.write(notebook(assignment, kind), path)
         handed_in[student] = kind
     return handed_in
 
