@@ -1,5 +1,3 @@
-"""Known answers to `choose`."""
-
 ANSWERS = r"""
 === parts
 network: slow networks: the server, and the all-reduce

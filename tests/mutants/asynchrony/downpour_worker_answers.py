@@ -1,5 +1,3 @@
-"""Known answers to `downpour_worker`."""
-
 ANSWERS = r"""
 === parts
 serial: one worker, n_fetch = n_push = 1: SGD

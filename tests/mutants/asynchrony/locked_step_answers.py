@@ -1,5 +1,3 @@
-"""Known answers to `locked_step`."""
-
 ANSWERS = r"""
 === parts
 lost: no update is lost

@@ -1,5 +1,3 @@
-"""Known answers to `lost_updates`."""
-
 ANSWERS = r"""
 === parts
 harmless: nothing is lost: with a lock, or in different cells

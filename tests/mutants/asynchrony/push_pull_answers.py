@@ -1,5 +1,3 @@
-"""Known answers to `push_pull`."""
-
 ANSWERS = r"""
 === parts
 weights: delta is added once, and the weights after that are returned

@@ -1,5 +1,3 @@
-"""Known answers to `serve`."""
-
 ANSWERS = r"""
 === parts
 alone: one worker: GET, PUT and ADD

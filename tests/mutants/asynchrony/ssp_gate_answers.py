@@ -1,5 +1,3 @@
-"""Known answers to `ssp_gate`."""
-
 ANSWERS = r"""
 === parts
 bound: no step begins more than `bound` ahead of the slowest worker

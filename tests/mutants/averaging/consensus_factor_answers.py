@@ -1,5 +1,3 @@
-"""Known answers to `consensus_factor`."""
-
 ANSWERS = r"""
 === parts
 symmetric: symmetric matrices, eigenvalues of 0 and above near 1

@@ -1,5 +1,3 @@
-"""Known answers to `elastic`."""
-
 ANSWERS = r"""
 === parts
 one: one worker and the centre

@@ -1,5 +1,3 @@
-"""Known answers to `elastic_limit`."""
-
 ANSWERS = r"""
 === parts
 alone: one worker with a pull in every step

@@ -1,5 +1,3 @@
-"""Known answers to `gossip`."""
-
 ANSWERS = r"""
 === parts
 once: one step: each machine's own average

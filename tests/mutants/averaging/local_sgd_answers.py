@@ -1,5 +1,3 @@
-"""Known answers to `local_sgd`."""
-
 ANSWERS = r"""
 === parts
 synchronous: a period of 1: minibatch SGD

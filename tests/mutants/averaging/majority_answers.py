@@ -1,5 +1,3 @@
-"""Known answers to `majority`."""
-
 ANSWERS = r"""
 === parts
 sums: the sum of each round: all gradients that are ready

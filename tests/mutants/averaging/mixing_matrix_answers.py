@@ -1,5 +1,3 @@
-"""Known answers to `mixing_matrix`."""
-
 ANSWERS = r"""
 === parts
 rows: averages over neighbours: the rows sum to 1

@@ -1,5 +1,3 @@
-"""Known answers to `rounds_and_words`."""
-
 ANSWERS = r"""
 === parts
 rounds: the number of rounds

@@ -1,5 +1,3 @@
-"""Known answers to `backward`."""
-
 ANSWERS = r"""
 === parts
 path: the chain rule along one path

@@ -1,5 +1,3 @@
-"""Known answers to `check_gradient`."""
-
 ANSWERS = r"""
 === parts
 smooth: smooth functions

@@ -1,5 +1,3 @@
-"""Known answers to `live_bytes`."""
-
 ANSWERS = r"""
 === parts
 evaluation: evaluation

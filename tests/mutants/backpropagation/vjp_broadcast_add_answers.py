@@ -1,5 +1,3 @@
-"""Known answers to `vjp_broadcast_add`."""
-
 ANSWERS = r"""
 === parts
 leading: axes that were added in front

@@ -1,5 +1,3 @@
-"""Known answers to `vjp_matmul`."""
-
 ANSWERS = r"""
 === parts
 of x: the gradient of X

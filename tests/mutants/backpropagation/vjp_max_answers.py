@@ -1,5 +1,3 @@
-"""Known answers to `vjp_max`."""
-
 ANSWERS = r"""
 === parts
 largest: the largest of each row gets the gradient

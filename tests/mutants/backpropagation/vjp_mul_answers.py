@@ -1,5 +1,3 @@
-"""Known answers to `vjp_mul`."""
-
 ANSWERS = r"""
 === parts
 unchanged: g, x and y are left as they were

@@ -1,5 +1,3 @@
-"""Known answers to `pass_seconds`."""
-
 ANSWERS = r"""
 === parts
 compute: no messages: the machines compute

@@ -1,5 +1,3 @@
-"""Known answers to `best_interval`."""
-
 ANSWERS = r"""
 === parts
 fast: the best interval, writing takes little time

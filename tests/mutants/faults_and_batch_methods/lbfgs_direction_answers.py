@@ -1,5 +1,3 @@
-"""Known answers to `lbfgs_direction`."""
-
 ANSWERS = r"""
 === parts
 empty: no pairs

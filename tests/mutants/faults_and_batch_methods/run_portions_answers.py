@@ -1,5 +1,3 @@
-"""Known answers to `run_portions`."""
-
 ANSWERS = r"""
 === parts
 sum: each portion counts once

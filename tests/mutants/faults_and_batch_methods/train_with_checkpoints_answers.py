@@ -1,5 +1,3 @@
-"""Known answers to `train_with_checkpoints`."""
-
 ANSWERS = r"""
 === parts
 plain: without a kill

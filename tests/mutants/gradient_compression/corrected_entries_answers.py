@@ -1,5 +1,3 @@
-"""Known answers to `corrected_entries`."""
-
 ANSWERS = r"""
 === parts
 constant: constant gradients: entries that wait move as far as with dense momentum

@@ -1,5 +1,3 @@
-"""Known answers to `qsgd`."""
-
 ANSWERS = r"""
 === parts
 levels: the norm, and the levels for the given random numbers

@@ -1,5 +1,3 @@
-"""Known answers to `sparse_sum`."""
-
 ANSWERS = r"""
 === parts
 sum: the sum, the same on all ranks

@@ -1,5 +1,3 @@
-"""Known answers to `sparsify`."""
-
 ANSWERS = r"""
 === parts
 first: the first step: which entries are sent

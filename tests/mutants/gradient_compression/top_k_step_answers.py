@@ -1,5 +1,3 @@
-"""Known answers to `top_k_step`."""
-
 ANSWERS = r"""
 === parts
 weights: the weights after each step

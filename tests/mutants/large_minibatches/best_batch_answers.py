@@ -1,5 +1,3 @@
-"""Known answers to `best_batch`."""
-
 ANSWERS = r"""
 === parts
 between: the best minibatch lies between the limits

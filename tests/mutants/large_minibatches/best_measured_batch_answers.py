@@ -1,5 +1,3 @@
-"""Known answers to `best_measured_batch`."""
-
 ANSWERS = r"""
 === parts
 regret: the target takes at most 2 % longer than with the best minibatch

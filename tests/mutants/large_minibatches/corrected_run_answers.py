@@ -1,5 +1,3 @@
-"""Known answers to `corrected_run`."""
-
 ANSWERS = r"""
 === parts
 constant: a constant rate

@@ -1,5 +1,3 @@
-"""Known answers to `gradient_noise_scale`."""
-
 ANSWERS = r"""
 === parts
 means: the ratio of the two means over the draws

@@ -1,5 +1,3 @@
-"""Known answers to `lars_step`."""
-
 ANSWERS = r"""
 === parts
 first: a first step: the ratio of each matrix, and 1 for biases

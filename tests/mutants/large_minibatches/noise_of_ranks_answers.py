@@ -1,5 +1,3 @@
-"""Known answers to `noise_of_ranks`."""
-
 ANSWERS = r"""
 === parts
 mean: the mean gradient

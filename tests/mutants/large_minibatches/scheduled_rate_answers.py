@@ -1,5 +1,3 @@
-"""Known answers to `scheduled_rate`."""
-
 ANSWERS = r"""
 === parts
 scaled: k times the rate without warm-up

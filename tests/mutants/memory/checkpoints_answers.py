@@ -1,5 +1,3 @@
-"""Known answers to `checkpoints`."""
-
 ANSWERS = r"""
 === parts
 equal: equal inputs: k + ceil(n / k) of them at the peak

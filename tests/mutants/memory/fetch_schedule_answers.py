@@ -1,5 +1,3 @@
-"""Known answers to `fetch_schedule`."""
-
 ANSWERS = r"""
 === parts
 fits: every action has what it needs, and the units fit

@@ -1,5 +1,3 @@
-"""Known answers to `memory_and_traffic`."""
-
 ANSWERS = r"""
 === parts
 mixed: bytes with 16-bit weights

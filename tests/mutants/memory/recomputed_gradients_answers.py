@@ -1,5 +1,3 @@
-"""Known answers to `recomputed_gradients`."""
-
 ANSWERS = r"""
 === parts
 gradients: loss and gradients are those without checkpoints, to the bit

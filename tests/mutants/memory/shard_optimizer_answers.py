@@ -1,5 +1,3 @@
-"""Known answers to `shard_optimizer`."""
-
 ANSWERS = r"""
 === parts
 weights: the weights after each step are those of one node

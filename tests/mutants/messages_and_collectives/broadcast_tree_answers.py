@@ -1,5 +1,3 @@
-"""Known answers to `broadcast_tree`."""
-
 ANSWERS = r"""
 === parts
 array: every rank returns rank 0's array

@@ -1,5 +1,3 @@
-"""Known answers to `crossover`."""
-
 ANSWERS = r"""
 === parts
 without: p a power of two, gamma = 0

@@ -1,5 +1,3 @@
-"""Known answers to `is_ring`."""
-
 ANSWERS = r"""
 === parts
 group 1: group 1

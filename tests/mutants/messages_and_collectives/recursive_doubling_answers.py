@@ -1,5 +1,3 @@
-"""Known answers to `recursive_doubling`."""
-
 ANSWERS = r"""
 === parts
 sum: every rank returns the sum, for any p

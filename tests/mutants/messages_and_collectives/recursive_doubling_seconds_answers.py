@@ -1,5 +1,3 @@
-"""Known answers to `recursive_doubling_seconds`."""
-
 ANSWERS = r"""
 === parts
 powers: p a power of two

@@ -1,5 +1,3 @@
-"""Known answers to `ring_all_gather`."""
-
 ANSWERS = r"""
 === parts
 all chunks: every rank returns all chunks in the order of the ranks

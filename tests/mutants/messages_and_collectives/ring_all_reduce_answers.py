@@ -1,5 +1,3 @@
-"""Known answers to `ring_all_reduce`."""
-
 ANSWERS = r"""
 === parts
 sum: every rank returns the sum

@@ -1,5 +1,3 @@
-"""Known answers to `ring_reduce_scatter`."""
-
 ANSWERS = r"""
 === parts
 chunk: rank r returns chunk r of the sum

@@ -1,5 +1,3 @@
-"""Known answers to `ring_seconds`."""
-
 ANSWERS = r"""
 === parts
 moved: the messages: alpha and beta

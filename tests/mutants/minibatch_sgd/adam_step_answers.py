@@ -1,5 +1,3 @@
-"""Known answers to `adam_step`."""
-
 ANSWERS = r"""
 === parts
 means: m and v are the decayed means of the gradient and of its square

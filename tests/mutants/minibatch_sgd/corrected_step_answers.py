@@ -1,5 +1,3 @@
-"""Known answers to `corrected_step`."""
-
 ANSWERS = r"""
 === parts
 constant: as long as the rate is constant, the velocity form

@@ -1,5 +1,3 @@
-"""Known answers to `gradient_variance`."""
-
 ANSWERS = r"""
 === parts
 with: drawn with replacement

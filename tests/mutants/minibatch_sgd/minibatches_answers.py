@@ -1,5 +1,3 @@
-"""Known answers to `minibatches`."""
-
 ANSWERS = r"""
 === parts
 once: every sample once an epoch, in batches of batch_size, the last one with the rest

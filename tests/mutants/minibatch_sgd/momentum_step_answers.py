@@ -1,5 +1,3 @@
-"""Known answers to `momentum_step`."""
-
 ANSWERS = r"""
 === parts
 velocity: velocity form: the rate inside

@@ -1,5 +1,3 @@
-"""Known answers to `train`."""
-
 ANSWERS = r"""
 === parts
 steps: each step is one of minibatch SGD, that of the smaller last batch too

@@ -1,5 +1,3 @@
-"""Known answers to `find_trick`."""
-
 ANSWERS = r"""
 === parts
 hardware: hardware: found, and no false alarm

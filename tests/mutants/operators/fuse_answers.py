@@ -1,5 +1,3 @@
-"""Known answers to `fuse`."""
-
 ANSWERS = r"""
 === parts
 results: without writes in place: the program's results

@@ -1,5 +1,3 @@
-"""Known answers to `im2col`."""
-
 ANSWERS = r"""
 === parts
 patches: each column of B is a patch

@@ -1,5 +1,3 @@
-"""Known answers to `micro_batches`."""
-
 ANSWERS = r"""
 === parts
 small: small batches: the least time of all micro-batches within the limit

@@ -1,5 +1,3 @@
-"""Known answers to `winograd`."""
-
 ANSWERS = r"""
 === parts
 outputs: the outputs are those of the direct sum

@@ -1,5 +1,3 @@
-"""Known answers to `bytes_of_a_cut`."""
-
 ANSWERS = r"""
 === parts
 slabs: slabs, forward

@@ -1,5 +1,3 @@
-"""Known answers to `halo_exchange`."""
-
 ANSWERS = r"""
 === parts
 slabs: slabs: the rows that the convolution needs

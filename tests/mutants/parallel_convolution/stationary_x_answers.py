@@ -1,5 +1,3 @@
-"""Known answers to `stationary_x`."""
-
 ANSWERS = r"""
 === parts
 values: this rank's channels of y, with the bias once

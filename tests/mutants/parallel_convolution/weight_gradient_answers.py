@@ -1,5 +1,3 @@
-"""Known answers to `weight_gradient`."""
-
 ANSWERS = r"""
 === parts
 weights: the gradients of the weights and of the bias, whole on each rank

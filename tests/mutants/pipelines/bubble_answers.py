@@ -1,5 +1,3 @@
-"""Known answers to `bubble`."""
-
 ANSWERS = r"""
 === parts
 ideal: relative to the ideal time

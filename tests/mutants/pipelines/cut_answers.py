@@ -1,5 +1,3 @@
-"""Known answers to `cut`."""
-
 ANSWERS = r"""
 === parts
 few: few layers: the slowest stage is that of the best of all cuts

@@ -1,5 +1,3 @@
-"""Known answers to `deadlock`."""
-
 ANSWERS = r"""
 === parts
 healthy: schedules that work, no false alarm; and one that does not work

@@ -1,5 +1,3 @@
-"""Known answers to `gpipe`."""
-
 ANSWERS = r"""
 === parts
 actions: every action once, the forwards first, the update last

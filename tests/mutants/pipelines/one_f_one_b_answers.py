@@ -1,5 +1,3 @@
-"""Known answers to `one_f_one_b`."""
-
 ANSWERS = r"""
 === parts
 actions: every action once, in order, the update last

@@ -1,5 +1,3 @@
-"""Known answers to `run_stage`."""
-
 ANSWERS = r"""
 === parts
 weights: the weights after the update are those of one node

@@ -1,5 +1,3 @@
-"""Known answers to `weights_to_stash`."""
-
 ANSWERS = r"""
 === parts
 straight: an update after each backward, as in PipeDream

@@ -1,5 +1,3 @@
-"""Known answers to `best_plan`."""
-
 ANSWERS = r"""
 === parts
 edges: one rank; no plan at all

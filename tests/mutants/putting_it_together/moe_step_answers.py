@@ -1,5 +1,3 @@
-"""Known answers to `moe_step`."""
-
 ANSWERS = r"""
 === parts
 y: y on each rank is that of one node

@@ -1,5 +1,3 @@
-"""Known answers to `route`."""
-
 ANSWERS = r"""
 === parts
 single: slots for one choice of each token

@@ -1,5 +1,3 @@
-"""Known answers to `step_time`."""
-
 ANSWERS = r"""
 === parts
 compute: compute

@@ -1,5 +1,3 @@
-"""Known answers to `barrier_time`."""
-
 ANSWERS = r"""
 === parts
 exponential: exponentially distributed times

@@ -1,5 +1,3 @@
-"""Known answers to `bucketed_all_reduce`."""
-
 ANSWERS = r"""
 === parts
 sums: every layer's sum, in the order of the layers

@@ -1,5 +1,3 @@
-"""Known answers to `data_parallel_step`."""
-
 ANSWERS = r"""
 === parts
 alone: one rank: the three lines

@@ -1,5 +1,3 @@
-"""Known answers to `efficiency`."""
-
 ANSWERS = r"""
 === parts
 alone: one node has an efficiency of 1

@@ -1,5 +1,3 @@
-"""Known answers to `sharded_sampler`."""
-
 ANSWERS = r"""
 === parts
 once: every sample once an epoch over all ranks

@@ -1,5 +1,3 @@
-"""Known answers to `attention`."""
-
 ANSWERS = r"""
 === parts
 uneven: heads that p does not divide are refused

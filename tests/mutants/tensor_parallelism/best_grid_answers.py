@@ -1,5 +1,3 @@
-"""Known answers to `best_grid`."""
-
 ANSWERS = r"""
 === parts
 words: the words on the grid that was chosen

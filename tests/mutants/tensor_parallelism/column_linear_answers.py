@@ -1,5 +1,3 @@
-"""Known answers to `column_linear`."""
-
 ANSWERS = r"""
 === parts
 local: this rank's columns of y, and the gradients of its weights and bias

@@ -1,5 +1,3 @@
-"""Known answers to `cross_entropy`."""
-
 ANSWERS = r"""
 === parts
 loss: the loss, the same on each rank

@@ -1,5 +1,3 @@
-"""Known answers to `embedding`."""
-
 ANSWERS = r"""
 === parts
 output: the rows of the tokens, whole on each rank

@@ -1,5 +1,3 @@
-"""Known answers to `mesh_groups`."""
-
 ANSWERS = r"""
 === parts
 tp: the groups that divide layers

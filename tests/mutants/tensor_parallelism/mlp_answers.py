@@ -1,5 +1,3 @@
-"""Known answers to `mlp`."""
-
 ANSWERS = r"""
 === parts
 output: y, whole on each rank

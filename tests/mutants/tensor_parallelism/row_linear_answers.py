@@ -1,5 +1,3 @@
-"""Known answers to `row_linear`."""
-
 ANSWERS = r"""
 === parts
 output: y, whole on each rank

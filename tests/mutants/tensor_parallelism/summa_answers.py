@@ -1,5 +1,3 @@
-"""Known answers to `summa`."""
-
 ANSWERS = r"""
 === parts
 blocks: each rank's block of C
