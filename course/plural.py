@@ -25,11 +25,11 @@ def listed(names: Sequence[str], most: int = 5, between: str = ", ") -> str:
     return f"{between.join(names[:most])}{more}"
 
 
-def there_are(names: Iterable[str], none: str = "none yet") -> str:
-    """The end of a message about an unknown name: the known names, or the text `none` if there are none.
+def there_are(names: Iterable[str]) -> str:
+    """The end of a message about an unknown name: the known names, or "none yet".
 
     >>> there_are(["a"]), there_are(["a", "b"]), there_are([])
     ('there is a', 'there are a, b', 'there is none yet')
     """
     known = list(names)
-    return f"there {'are' if len(known) > 1 else 'is'} {', '.join(known) or none}"
+    return f"there {'are' if len(known) > 1 else 'is'} {', '.join(known) or 'none yet'}"

@@ -23,9 +23,8 @@ NONE_YET = SimpleNamespace(MUTANTS=[], ALTERNATIVES=[])
 
 
 def known_answers(chapter: str) -> Any:
-    """The module with MUTANTS and ALTERNATIVES of a chapter such as "messages_and_collectives"; both may be empty."""
-    name = f"tests.mutants.{chapter}"
-    return import_module(name) if find_spec("tests.mutants") and find_spec(name) else NONE_YET
+    """The MUTANTS and ALTERNATIVES of a chapter such as "messages_and_collectives"; both may be empty."""
+    return import_module("tests.mutants").of_chapter(chapter) if find_spec("tests.mutants") else NONE_YET
 
 
 class Classroom:

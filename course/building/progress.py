@@ -20,8 +20,8 @@ CELL_SECONDS = 10.0
 class BuildProgress:
     """A bar for all texts and one for each running text; a context manager."""
 
-    def __init__(self, texts: int, console: Console | None = None) -> None:
-        self._console = console or Console(highlight=False, soft_wrap=True)
+    def __init__(self, texts: int) -> None:
+        self._console = Console(highlight=False, soft_wrap=True)
         self._bars = Progress(
             SpinnerColumn(),
             TextColumn("{task.description}"),

@@ -25,9 +25,7 @@ class Histogram:
 
 
 @style.applied()
-def histograms(
-    cases: Sequence[Histogram], *, xlabel: str, ylabel: str, source: str | Sequence[str], note: str = ""
-) -> Figure:
+def histograms(cases: Sequence[Histogram], *, xlabel: str, ylabel: str, source: str | Sequence[str]) -> Figure:
     """Draw the shares of the numbers, one pair of axes per case, with one horizontal scale; points: the formula."""
     figure, places = style.new_figure(9.6, 2.9, columns=len(cases), sharex=True)
     for axes, case in zip(places, cases, strict=True):
@@ -45,5 +43,5 @@ def histograms(
         axes.grid(axis="y", color="0.92", linewidth=0.6)
         axes.set_axisbelow(True)
     places[0].set_ylabel(ylabel)
-    style.label_source(figure, source, note)
+    style.label_source(figure, source)
     return figure

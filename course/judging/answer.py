@@ -111,7 +111,7 @@ class Answer:
             raise self._failure(failed.described, f" of {len(arguments)}") from None
         for rank, (before, after) in enumerate(zip(arguments, run.arguments, strict=True)):
             if self._change is None and rank not in (played or ()):
-                changed = self._change_on_rank(f"rank {rank} of {len(arguments)}", before, after, may_change)
+                changed = self._change_of(before, after, may_change, rank=f"rank {rank} of {len(arguments)}")
                 does_reduce = "all_reduce" in run.operations[rank]
                 self._change = changed and (changed[0], f"{changed[1]} {IN_PLACE}" if does_reduce else changed[1])
         return run
@@ -133,24 +133,17 @@ class Answer:
         return value
 
     def _change_of(
-        self, before: tuple[Any, ...], after: Any, may_change: Collection[int], is_direct: bool
+        self, before: tuple[Any, ...], after: Any, may_change: Collection[int], is_direct: bool = True, rank: str = ""
     ) -> tuple[str, str] | None:
-        """What a call changed, in a sentence, and the likely cause; None for no change."""
+        """What a call, or the function on a rank, changed, in a sentence, and the likely cause; None for no change."""
         if not first_change(before, after, [""] * len(before), may_change):
             return None
-        names = self._parameters(len(before)) if is_direct else ["what it was given"] * len(before)
+        names = ["what it was given"] * len(before)
+        if is_direct:
+            names = self._parameters(bool(rank) + len(before))[bool(rank) :]  # on ranks, the first is the communicator
         found = first_change(before, after, names, may_change)
-        return found and (f"{self.name} changed {'its argument ' if is_direct else ''}{found[0]}.", found[1])
-
-    def _change_on_rank(
-        self, rank: str, before: tuple[Any, ...], after: Any, may_change: Collection[int]
-    ) -> tuple[str, str] | None:
-        """What the function changed on a rank, in a sentence, and the likely cause; None for no change."""
-        if not first_change(before, after, [""] * len(before), may_change):
-            return None
-        _comm, *names = self._parameters(1 + len(before))
-        found = first_change(before, after, names, may_change)
-        return found and (f"{self.name} on {rank} changed its argument {found[0]}.", found[1])
+        where = f"{self.name} on {rank}" if rank else self.name
+        return found and (f"{where} changed {'its argument ' if is_direct else ''}{found[0]}.", found[1])
 
     def _parameters(self, count: int) -> list[str]:
         """The student's names of the first `count` parameters, or numbers where there are none."""

@@ -146,6 +146,13 @@ def not_a_value(got: Any) -> str:
     return FORGOTTEN_RETURN if got is None else ""
 
 
+def listed(got: Any, called: str, wanted: str, length: int | None = None) -> list[Any]:
+    """The items of a returned list or tuple; Wrong unless it is one, and of this length where one is given."""
+    if not isinstance(got, (list, tuple)) or length not in (None, len(got)):
+        raise Wrong(f"{called}: expected {wanted}, got {shown(got)}.", not_a_value(got))
+    return list(got)
+
+
 def number_array(got: Any, called: str, wanted: str) -> np.ndarray:
     """`got` as an array of numbers, or Wrong."""
     if isinstance(got, (bool, int, float, complex, np.ndarray)):

@@ -1,11 +1,12 @@
 """Known answers: wrong ones that a check must reject for the right reason, and unusual right ones that it must accept.
 
-One folder for each chapter, named as in `course/checks/`, and in it one file `*_answers.py` for each exercise, with
+One folder for each chapter, named as in `course/checks/`, and in it for each exercise a file `EXERCISE_answers.py` with
+ANSWERS: the titles of the parts of its check, in their order and under short names, and the answers, each below a line
+`=== ...`
 
-    EXERCISE   its name
-    PARTS      the titles of the parts of its check, in their order, under short names
-    ANSWERS    the answers, each below a line `=== ...`
-
+        === parts
+        values: the right numbers
+        memory: no second array
         === base
         def f(x):
             y = x + 1
@@ -22,7 +23,7 @@ One folder for each chapter, named as in `course/checks/`, and in it one file `*
 
 A wrong answer has a name, the parts that it must lose, and text that the message or the likely cause must contain; then
 perhaps "raised" or "stuck", where it does not end with a wrong result, and "hidden only", where only the hidden cases
-find it. Lines that begin with `::` continue such a line. The answer is a student's cell, or it changes the closest
+find it. Lines that begin with `::` continue such a line. An answer is a student's cell, or it changes the closest
 base or right answer above it: lines with `-` (below lines with a space, which stay) become those with `+`; an empty
 line separates two changes that would run together. What is replaced must be there exactly once. Lines with `+` alone
 replace what the wrong answer above replaces:
@@ -36,10 +37,11 @@ replace what the wrong answer above replaces:
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
+from types import SimpleNamespace
 
 from course.judging import Status
 
@@ -78,37 +80,41 @@ class Alternative:
     code: str
 
 
-def of_chapter(name: str, folder: Iterable[str]) -> tuple[list[Mutant], list[Alternative]]:
-    """The wrong and the right answers of a chapter: `of_chapter(__name__, __path__)` in its `__init__.py`."""
-    found = [import_module(f"{name}.{file.name}") for file in iter_modules(folder)]
-    both = [answers(one.EXERCISE, one.PARTS, one.ANSWERS) for one in found]
-    return [each for wrong, _ in both for each in wrong], [each for _, right in both for each in right]
+@cache
+def of_chapter(chapter: str) -> SimpleNamespace:
+    """The wrong answers of a chapter, `MUTANTS`, and the right ones, `ALTERNATIVES`; none if it has no folder."""
+    files = iter_modules([f"{__path__[0]}/{chapter}"])
+    found = [(file, import_module(f"{__name__}.{chapter}.{file.name}")) for file in files]
+    both = [answers(file.name.removesuffix("_answers"), one.ANSWERS) for file, one in found]
+    return SimpleNamespace(
+        MUTANTS=[each for wrong, _ in both for each in wrong],
+        ALTERNATIVES=[each for _, right in both for each in right],
+    )
 
 
-def answers(exercise: str, parts: dict[str, str], text: str) -> tuple[list[Mutant], list[Alternative]]:
+def answers(exercise: str, text: str) -> tuple[list[Mutant], list[Alternative]]:
     """Read the answers to an exercise."""
     base, replaced, wrong, right = "", "", [], []
-    for block in re.split(r"^=== ", text.strip("\n"), flags=re.MULTILINE)[1:]:
+    titles, *blocks = re.split(r"^=== ", text.strip("\n").removeprefix("=== parts\n"), flags=re.MULTILINE)
+    parts = dict(line.split(": ", 1) for line in titles.splitlines())
+    for block in blocks:
         header, _, body = block.replace("\n::", " ::").strip("\n").partition("\n")
         kind, _, words = header.partition(": ")
+        mistake, *of_wrong = (word.strip() for word in words.split("::"))
+        body = replaced + body if body[0] == "+" else body
+        replaced = "".join(before for before, _ in CHANGE.findall(f"{body}\n")[:1])
+        code = changed(base, body, f"{exercise}, {mistake!r}") if body[0] in " -+" else body
         if kind == "wrong":
-            mistake, names, says, *more = (word.strip() for word in words.split("::"))
+            names, says, *more = of_wrong
             loses = [name.strip() for name in names.split(",")]
-            body = replaced + body if body[0] == "+" else body
-            replaced = "".join(before for before, _ in CHANGE.findall(f"{body}\n")[:1])
+            lost = tuple(title for name, title in parts.items() if name in loses or names == "all")
             status = next((each for each in Status if each.name.lower() in more), Status.WRONG)
-            wrong.append(
-                Mutant(
-                    exercise, mistake, changed(base, body, f"{exercise}, {mistake!r}") if body[0] in " -+" else body,
-                    tuple(title for name, title in parts.items() if name in loses or names == "all"),
-                    says, status, "hidden only" in more,
-                )
-            )  # fmt: skip
+            wrong.append(Mutant(exercise, mistake, code, lost, says, status, "hidden only" in more))
             if unknown := {*loses, *more} - {*parts, "all", status.name.lower(), "hidden only"}:
                 raise ValueError(f"{exercise}, {mistake!r}: no part and no outcome is called {', '.join(unknown)}")
         else:
-            base = body
-            right += [Alternative(exercise, words, body)] if kind == "right" else []
+            base = code
+            right += [Alternative(exercise, words, code)] if kind == "right" else []
     return wrong, right
 
 

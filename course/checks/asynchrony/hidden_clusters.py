@@ -102,13 +102,9 @@ def predictions(answer: Answer, seed: int) -> Predictions:
 
 def returned(answer: Answer, cluster: Cluster) -> Predicted:
     """The two times and the choice that the answer returns for a cluster."""
-    got = answer(cluster)
-    if not isinstance(got, (tuple, list)) or len(got) != 3:
-        raise Wrong(
-            f"choose({cluster}): expected (synchronous, asynchronous, choice), got {expect.shown(got)}.",
-            expect.not_a_value(got),
-        )
-    return got[0], got[1], got[2]
+    wanted = "(synchronous, asynchronous, choice)"
+    synchronous, asynchronous, choice = expect.listed(answer(cluster), f"choose({cluster})", wanted, 3)
+    return synchronous, asynchronous, choice
 
 
 def judge(predictions: Predictions, group: str, seed: int) -> None:

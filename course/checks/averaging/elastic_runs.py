@@ -53,10 +53,8 @@ class Elastic:
         )
 
     def returned(self, rank: int) -> tuple[Array, Array]:
-        got = self.run.results[rank]
-        if not isinstance(got, (tuple, list)) or len(got) != 2:
-            raise Wrong(f"{self.called(rank)}: expected (x, centre), got {expect.shown(got)}.", expect.not_a_value(got))
-        return got[0], got[1]
+        x, centre = expect.listed(self.run.results[rank], self.called(rank), "(x, centre)", 2)
+        return x, centre
 
 
 def elastic(answer: Answer, case: Case, seed: int, lr: float = LR) -> Elastic:

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from course.checks.averaging.machines import LR, ROUNDING, Array, Machine, compare_rounds, machines
-from course.judging import Answer, Wrong, expect
+from course.judging import Answer, expect
 from course.judging.ranks.rank_run import RankRun
 from course.plural import counted
 
@@ -154,10 +154,8 @@ def returned(answer: Answer, case: Counted) -> tuple[str, object, object]:
     """The call of `rounds_and_words`, and the two numbers that it returned."""
     p, n, steps, period, first = case
     called = f"rounds_and_words(p={p}, n={n}, steps={steps}, period={period}, first={first})"
-    got = answer(*case)
-    if not isinstance(got, (tuple, list)) or len(got) != 2:
-        raise Wrong(f"{called}: expected (rounds, words), got {expect.shown(got)}.", expect.not_a_value(got))
-    return called, got[0], got[1]
+    rounds, words = expect.listed(answer(*case), called, "(rounds, words)", 2)
+    return called, rounds, words
 
 
 def judge_rounds(answer: Answer, cases: Sequence[Counted]) -> None:

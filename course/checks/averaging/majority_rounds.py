@@ -72,12 +72,7 @@ class Majority:
 
     def returned(self, machine: int) -> tuple[list[Array], Array]:
         """The sums of the rounds, and what is left."""
-        got = self.run.results[machine]
-        if not isinstance(got, (tuple, list)) or len(got) != 2:
-            raise Wrong(
-                f"{self.called(machine)}: expected (sums, left), got {expect.shown(got)}.", expect.not_a_value(got)
-            )
-        sums, left = got
+        sums, left = expect.listed(self.run.results[machine], self.called(machine), "(sums, left)", 2)
         if not isinstance(sums, (list, tuple)) and not (isinstance(sums, np.ndarray) and sums.ndim == 2):
             raise Wrong(f"{self.called(machine)}: expected a list of sums, got {expect.shown(sums)}.")
         if len(sums) != len(self.drawn):

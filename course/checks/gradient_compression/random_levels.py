@@ -91,9 +91,8 @@ def called_with(x: Array, s: int) -> str:
 
 def returned(got: Any, called: str) -> tuple[Any, Any]:
     """The norm and the levels; Wrong if that is not what came back."""
-    if not isinstance(got, tuple | list) or len(got) != 2:
-        raise Wrong(f"{called}: expected (norm, levels), got {expect.shown(got)}.", expect.not_a_value(got))
-    return got[0], got[1]
+    norm, levels = expect.listed(got, called, "(norm, levels)", 2)
+    return norm, levels
 
 
 def judge_levels(answer: Answer, case: Case, seed: int) -> None:

@@ -164,10 +164,8 @@ def compare_calls(one: Run) -> None:
 
 def returned(one: Run) -> tuple[Any, Any]:
     """w and v; Wrong if that is not what was returned."""
-    got = one.returned
-    if not isinstance(got, tuple | list) or len(got) != 2:
-        raise Wrong(f"{one.called}: expected (w, v), got {expect.shown(got)}.", expect.not_a_value(got))
-    return got[0], got[1]
+    w, v = expect.listed(one.returned, one.called, "(w, v)", 2)
+    return w, v
 
 
 def runs(answer: Answer, cases: Sequence[Case], kind: str, seed: int) -> list[Run]:

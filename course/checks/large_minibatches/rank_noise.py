@@ -46,13 +46,9 @@ class Step:
 
     def returned(self, rank: int) -> tuple[Any, Any, Any]:
         """mean, squared_norm and trace; Wrong if that is not what was returned."""
-        got = self.run.results[rank]
-        if not isinstance(got, tuple | list) or len(got) != 3:
-            raise Wrong(
-                f"{self.called(rank)}: expected (mean, squared_norm, trace), got {expect.shown(got)}.",
-                expect.not_a_value(got),
-            )
-        return got[0], got[1], got[2]
+        wanted = "(mean, squared_norm, trace)"
+        mean, squared_norm, trace = expect.listed(self.run.results[rank], self.called(rank), wanted, 3)
+        return mean, squared_norm, trace
 
 
 def without_mean(gradients: list[Array]) -> list[Array]:

@@ -139,23 +139,12 @@ class Recomputed:
 
     def compare_gradients(self) -> None:
         """Raise Wrong unless loss and gradients are those without checkpoints."""
-        returned = self.got["returned"]
-        if not isinstance(returned, (list, tuple)) or len(returned) != 2:
-            raise Wrong(
-                f"{self.called}: expected a pair (loss, gradients), got {expect.shown(returned)}.",
-                expect.not_a_value(returned),
-            )
-        loss, gradients = returned
+        loss, gradients = expect.listed(self.got["returned"], self.called, "a pair (loss, gradients)", 2)
         right_loss, right, wrong_inputs = passed(self.weights, self.x, self.keep)
         expect.number(loss, right_loss, f"{self.called}: the loss", rtol=1e-12)
         if isinstance(gradients, np.ndarray):
             gradients = list(gradients)
-        if not isinstance(gradients, (list, tuple)) or len(gradients) != self.n:
-            raise Wrong(
-                f"{self.called}: expected a list of {self.n} gradients, one for each layer, "
-                f"got {expect.shown(gradients)}.",
-                expect.not_a_value(gradients),
-            )
+        expect.listed(gradients, self.called, f"a list of {self.n} gradients, one for each layer", self.n)
         for i, want in enumerate(right):
             mistakes = {
                 "The gradients are in the order of backward: the list begins with layer 0's.": right[self.n - 1 - i],

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from course.judging import Wrong, expect
+from course.judging import expect
 
 Case = tuple[int, int]
 """(P, N)"""
@@ -130,10 +130,7 @@ def compare(result: Callable[..., Any], case: Case, which: int, precisions: tupl
                 got = result(P, N, stage, is_mixed, r)
                 if isinstance(got, np.ndarray) and got.ndim == 1:
                     got = got.tolist()
-                if not isinstance(got, (list, tuple)) or len(got) != 2:
-                    raise Wrong(
-                        f"{called}: expected a pair (nbytes, sent), got {expect.shown(got)}.", expect.not_a_value(got)
-                    )
+                expect.listed(got, called, "a pair (nbytes, sent)", 2)
                 if which == 0:
                     want, known = nbytes(P, N, stage, is_mixed, r), mistaken_bytes(P, N, stage, is_mixed, r)
                 else:

@@ -120,12 +120,7 @@ def runs(answer: Answer, one: Steps, *, is_limited: bool = False) -> Iterator[tu
         ]
         run = answer.on_ranks(arguments)
         for rank, result in enumerate(run.results):
-            if not isinstance(result, (tuple, list)) or len(result) != 2:
-                raise Wrong(
-                    f"{one.called(step, rank)}: expected a pair (weights, state), got {expect.shown(result)}.",
-                    expect.not_a_value(result),
-                )
-            states[rank] = result[1]
+            _, states[rank] = expect.listed(result, one.called(step, rank), "a pair (weights, state)", 2)
         yield step, run
 
 

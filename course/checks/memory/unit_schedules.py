@@ -87,9 +87,7 @@ class Schedule:
         self.places = room // size
         self.called = f"fetch_schedule({self.n}, {size}, {room})"
         got = answer(*case)
-        listed = got.tolist() if isinstance(got, np.ndarray) else got
-        if not isinstance(listed, (list, tuple)):
-            raise Wrong(f"{self.called}: expected a list of actions, got {expect.shown(got)}.", expect.not_a_value(got))
+        listed = expect.listed(got.tolist() if isinstance(got, np.ndarray) else got, self.called, "a list of actions")
         for action in listed:
             if not isinstance(action, str) or not re.fullmatch(r"[-+FBG](0|[1-9]\d{0,4})", action):
                 raise Wrong(

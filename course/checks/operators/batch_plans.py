@@ -179,9 +179,7 @@ def judge(answer: Answer, B: int, rows: Table, limit: int, most_operations: int 
 
 def pairs(got: Any, called: str) -> list[tuple[int, str]]:
     """The micro-batches as pairs, or Wrong."""
-    if not isinstance(got, (list, tuple)):
-        raise Wrong(f"{called}: expected a list of pairs, got {expect.shown(got)}.", expect.not_a_value(got))
-    for each in got:
+    for each in expect.listed(got, called, "a list of pairs"):
         if not (
             isinstance(each, (list, tuple)) and len(each) == 2 and type(each[0]) is int and isinstance(each[1], str)
         ):

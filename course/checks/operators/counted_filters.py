@@ -65,9 +65,7 @@ def compare(got: Any, x: Sequence[float], w: Sequence[float], called: str) -> No
     """Raise Wrong unless `got` has the outputs, up to the rounding of sums of products."""
     want = filtered(x, w)
     atol = 1e-13 * float(np.max(np.abs(x), initial=0.0) * np.sum(np.abs(w)))
-    got = got.tolist() if isinstance(got, np.ndarray) else got
-    if not isinstance(got, (list, tuple)):
-        raise Wrong(f"{called}: expected a list of numbers, got {expect.shown(got)}.", expect.not_a_value(got))
+    got = expect.listed(got.tolist() if isinstance(got, np.ndarray) else got, called, "a list of numbers")
     strange = [expect.shown(each) for each in got if not isinstance(each, int | float | np.number)]
     if strange:
         raise Wrong(f"{called}: expected a list of numbers, got {strange[0]} among them.")

@@ -187,10 +187,8 @@ old contents, read by another write | t = neg(z); t = mul_(t, x); x = flip_(x); 
 
 def as_launches(got: Any, program: Program, called: str) -> list[Launch]:
     """The launches of a result, or Wrong."""
-    if not isinstance(got, (list, tuple)):
-        raise Wrong(f"{called}: expected a list of launches, got {expect.shown(got)}.", expect.not_a_value(got))
     launches = []
-    for each in got:
+    for each in expect.listed(got, called, "a list of launches"):
         if not (
             isinstance(each, (list, tuple))
             and len(each) == 2

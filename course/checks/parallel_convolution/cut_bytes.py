@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from course.checks.parallel_convolution.tiles_of_images import lines, output_size
-from course.judging import Wrong, expect
+from course.judging import expect
 
 Tiles = tuple[int, ...]
 """(N, C, H, W, F, K, stride, padding, h, w)"""
@@ -160,9 +160,7 @@ def pair(result: Callable[..., Any], layer: tuple[int, ...], cut: tuple[Any, ...
     got = result((N, C, H, W, F), K, stride, padding, cut)
     if isinstance(got, np.ndarray) and got.ndim == 1:
         got = got.tolist()
-    if not isinstance(got, (list, tuple)) or len(got) != 2:
-        raise Wrong(f"{called}: expected a pair (forward, backward), got {expect.shown(got)}.", expect.not_a_value(got))
-    return called, got
+    return called, expect.listed(got, called, "a pair (forward, backward)", 2)
 
 
 def compare(called: str, got: Any, which: int, want: int, mistakes: dict[str, float]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from course.judging import Answer, Wrong, expect
+from course.judging import Answer, expect
 
 Case = tuple[int, int, int]
 """(K, M, v)"""
@@ -24,10 +24,7 @@ def compare(answer: Answer, case: Case, which: int) -> None:
     got = answer(*case)
     if isinstance(got, np.ndarray) and got.ndim == 1:
         got = list(got)
-    if not isinstance(got, (list, tuple)) or len(got) != 2:
-        raise Wrong(
-            f"{called}: expected a pair (of_ideal, of_total), got {expect.shown(got)}.", expect.not_a_value(got)
-        )
+    expect.listed(got, called, "a pair (of_ideal, of_total)", 2)
     ideal, total = right(*case)
     want = (ideal, total)[which]
     mistakes = {

@@ -92,13 +92,8 @@ def judge(answer: Answer, costs: Costs, stages: int, most_operations: int = 0) -
     """
     called = f"cut({expect.shown(costs) if len(costs) <= 12 else f'{len(costs)} costs'}, {stages})"
     got = answer.run(cut_counted, costs, stages, most_operations) if most_operations else answer(list(costs), stages)
-    listed = got.tolist() if isinstance(got, np.ndarray) else got
-    if not isinstance(listed, (list, tuple)):
-        raise Wrong(
-            f"{called}: expected a list of {counted(stages, 'number')}, got {expect.shown(got)}.",
-            expect.not_a_value(got),
-        )
-    layers = list(listed)
+    layers = got.tolist() if isinstance(got, np.ndarray) else got
+    layers = expect.listed(layers, called, f"a list of {counted(stages, 'number')}")
     if not all(type(number) is int for number in layers):
         raise Wrong(
             f"{called}: expected a list of whole numbers, got {expect.shown(got)}.",

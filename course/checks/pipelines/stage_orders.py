@@ -30,19 +30,15 @@ class Orders:
         return f"{self.name}({self.K}, {self.M}, {s})"
 
     def _actions(self, got: object, s: int) -> list[str]:
-        if isinstance(got, np.ndarray):
-            got = got.tolist()
-        if not isinstance(got, (list, tuple)):
-            raise Wrong(
-                f"{self.called(s)}: expected a list of actions, got {expect.shown(got)}.", expect.not_a_value(got)
-            )
-        for action in got:
+        actions = got.tolist() if isinstance(got, np.ndarray) else got
+        actions = expect.listed(actions, self.called(s), "a list of actions")
+        for action in actions:
             if not isinstance(action, str) or not re.fullmatch(r"[FBU](0|[1-9]\d{0,5})", action):
                 raise Wrong(
                     f"{self.called(s)}: expected actions such as 'F0', got {expect.shown(action)}.",
                     self._cause_of(action),
                 )
-        return list(got)
+        return actions
 
     def _cause_of(self, action: object) -> str:
         """The likely mistake of what is no action."""

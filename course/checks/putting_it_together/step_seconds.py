@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from course.judging import Answer, Wrong, expect
+from course.judging import Answer, expect
 from course.probes.putting_it_together import Cluster, Model
 from minidl.random import Purpose, stream
 
@@ -185,12 +185,7 @@ class Timed:
         result = self.answer(self.plan, self.batch, self.model, self.cluster)
         if isinstance(result, np.ndarray) and result.ndim == 1:
             result = result.tolist()
-        if not isinstance(result, (list, tuple)) or len(result) != len(NAMES):
-            raise Wrong(
-                f"{self.called}: expected five numbers ({', '.join(NAMES)}), got {expect.shown(result)}.",
-                expect.not_a_value(result),
-            )
-        return list(result)
+        return expect.listed(result, self.called, f"five numbers ({', '.join(NAMES)})", len(NAMES))
 
     def compare(self, name: str) -> None:
         """Raise Wrong unless the term of this name is right."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from course.judging import Answer, Wrong, expect
+from course.judging import Answer, expect
 from minidl.random import Purpose, stream
 
 Array = NDArray[Any]
@@ -87,11 +87,7 @@ class Routed:
     def got(self) -> dict[str, Any]:
         _, _, k, capacity = self.case
         result = self.answer(self.scores.copy(), k, capacity)
-        if not isinstance(result, (list, tuple)) or len(result) != 3:
-            raise Wrong(
-                f"{self.called}: expected (slots, gates, loss), got {expect.shown(result)}.", expect.not_a_value(result)
-            )
-        return dict(zip(NAMES, result, strict=True))
+        return dict(zip(NAMES, expect.listed(result, self.called, "(slots, gates, loss)", 3), strict=True))
 
     @property
     def called(self) -> str:

@@ -131,12 +131,8 @@ def timed_passes(ratios: Sequence[float], seed: int) -> Iterator[Backward]:
 
 def returned(run: RankRun, backward: Backward, rank: int) -> Sequence[Any]:
     """The list that a rank returned."""
-    got, layers = run.results[rank], len(backward.seconds)
-    if not isinstance(got, (list, tuple)):
-        raise Wrong(
-            f"{backward.called(rank)}: expected a list of {counted(layers, 'array')}, got {expect.shown(got)}.",
-            expect.not_a_value(got),
-        )
+    layers = len(backward.seconds)
+    got = expect.listed(run.results[rank], backward.called(rank), f"a list of {counted(layers, 'array')}")
     if len(got) != layers:
         raise Wrong(
             f"{backward.called(rank)}: expected {counted(layers, 'array')}, one for each layer, got {len(got)}.",

@@ -107,13 +107,8 @@ def called(step: Step, rank: int) -> str:
 
 def returned(run: RankRun, step: Step, rank: int) -> tuple[Any, Any]:
     """The weights and the velocity that a rank returned."""
-    got = run.results[rank]
-    if not isinstance(got, (tuple, list)) or len(got) != 2:
-        raise Wrong(
-            f"{called(step, rank)}: expected (w, v), got {expect.shown(got)}.",
-            expect.not_a_value(got),
-        )
-    return got[0], got[1]
+    w, v = expect.listed(run.results[rank], called(step, rank), "(w, v)", 2)
+    return w, v
 
 
 def compare(run: RankRun, step: Step) -> None:

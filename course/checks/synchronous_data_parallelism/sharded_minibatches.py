@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from course.judging import Answer
-from course.judging.expect import not_a_value, shown
+from course.judging import Answer, expect
 from course.judging.wrong import Wrong
 from course.plural import counted
 
@@ -65,13 +64,13 @@ class Epoch:
 
 def shards_in(value: Any, called: str) -> list[Indices]:
     """The returned arrays of sample numbers, or Wrong."""
-    if not isinstance(value, (list, tuple)):
-        raise Wrong(f"{called}: expected a list of arrays, got {shown(value)}.", not_a_value(value))
     shards = []
-    for k, item in enumerate(value):
+    for k, item in enumerate(expect.listed(value, called, "a list of arrays")):
         shard = indices_in(item)
         if shard is None:
-            raise Wrong(f"{called}, item {k} of the list: expected an array of sample numbers, got {shown(item)}.")
+            raise Wrong(
+                f"{called}, item {k} of the list: expected an array of sample numbers, got {expect.shown(item)}."
+            )
         shards.append(shard)
     return shards
 

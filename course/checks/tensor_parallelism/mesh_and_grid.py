@@ -59,8 +59,7 @@ def plain(value: Any, called: str) -> list[list[int]]:
     """Groups as lists of integers; tuples and arrays of integers will do."""
     if isinstance(value, np.ndarray) and value.dtype.kind in "iu":
         value = value.tolist()
-    if not isinstance(value, (list, tuple)):
-        raise Wrong(f"{called}: expected a list of groups, got {expect.shown(value)}.", expect.not_a_value(value))
+    value = expect.listed(value, called, "a list of groups")
     found = []
     for group in value:
         ranks = group.tolist() if isinstance(group, np.ndarray) and group.dtype.kind in "iu" else group
@@ -104,10 +103,7 @@ def returned(answer: Answer, cluster: Cluster) -> tuple[str, int, int, Any]:
     """The call, and dp, tp and the words of the answer."""
     p = cluster[0]
     called = f"best_grid({', '.join(map(str, cluster))})"
-    got = answer(*cluster)
-    if not isinstance(got, (list, tuple)) or len(got) != 3:
-        raise Wrong(f"{called}: expected (dp, tp, words), got {expect.shown(got)}.", expect.not_a_value(got))
-    dp, tp, sent = got
+    dp, tp, sent = expect.listed(answer(*cluster), called, "(dp, tp, words)", 3)
     if not all(isinstance(each, int) and not isinstance(each, bool) for each in (dp, tp)) or dp < 1 or dp * tp != p:
         raise Wrong(
             f"{called}: expected integers dp and tp with dp tp = {p}, got {expect.shown(dp)} and {expect.shown(tp)}.",

@@ -22,7 +22,7 @@ import minidl.compress
 from course.book import api, conf, contents, site
 from course.setup.bootstrap import ROOT
 from minidl import nn, optim
-from tests.course.browser.lab_in_browser import CHROMEDRIVER, CHROMIUM, chromium, wait_for
+from tests.course.browser.lab_in_browser import chromium, needs_browser, wait_for
 from tests.tiers import exhaustively
 
 SOME = ("notebooks/00_start_here.ipynb", "notebooks/02c_step_sizes.ipynb", contents.CORE[2], "minidl/for_engineers.md")
@@ -138,7 +138,6 @@ def book(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     return folder
 
 
-in_browser = pytest.mark.skipif(not (CHROMIUM and CHROMEDRIVER), reason="needs chromium and chromedriver")
 of_some_pages = pytest.mark.parametrize("book", ["some"], indirect=True)
 of_all_pages_exhaustively = pytest.mark.parametrize("book", ["some", *exhaustively("whole")], indirect=True)
 
@@ -170,14 +169,14 @@ def test_a_class_has_its_signature_and_its_methods_and_a_method_its_docstring(bo
         assert conf.signature(None, "class", "", kind, None, "(*args, **options)", "") == (taken, "")
 
 
-@in_browser
+@needs_browser
 @of_all_pages_exhaustively
 @pytest.mark.timeout(1800)
 def test_every_page_can_be_read_on_a_telephone_without_a_network(book: Path, tmp_path: Path) -> None:
     assert faults(book, tmp_path) == {}
 
 
-@in_browser
+@needs_browser
 @of_some_pages
 @pytest.mark.timeout(300)
 def test_a_guess_unfolds_its_results_and_a_tap_enlarges_a_picture(book: Path, tmp_path: Path) -> None:
@@ -195,7 +194,7 @@ def test_a_guess_unfolds_its_results_and_a_tap_enlarges_a_picture(book: Path, tm
         assert driver.execute_script("return document.documentElement.scrollWidth") == TELEPHONE["width"]
 
 
-@in_browser
+@needs_browser
 @of_some_pages
 @pytest.mark.timeout(300)
 def test_the_search_works_from_a_file_and_the_contents_by_keyboard(book: Path, tmp_path: Path) -> None:

@@ -11,19 +11,9 @@ import pytest
 pytest.importorskip("selenium", reason="needs selenium: pip install 'minidl[browser]'")
 
 from course.setup.bootstrap import ROOT
-from tests.course.browser.lab_in_browser import (
-    CHROMEDRIVER,
-    CHROMIUM,
-    OpenNotebook,
-    chromium,
-    lab_server,
-    wait_for,
-)
+from tests.course.browser.lab_in_browser import OpenNotebook, chromium, lab_server, needs_browser, wait_for
 
-pytestmark = [
-    pytest.mark.timeout(300),
-    pytest.mark.skipif(not (CHROMIUM and CHROMEDRIVER), reason="needs chromium and chromedriver"),
-]
+pytestmark = [pytest.mark.timeout(300), needs_browser]
 
 CELLS = (
     "from course.interaction import explore, guess",

@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("selenium", reason="needs selenium: pip install 'minidl[browser]'")
 
 from course.setup.bootstrap import ROOT
-from tests.course.browser.lab_in_browser import CHROMEDRIVER, CHROMIUM, OpenNotebook, chromium, lab_server, wait_for
+from tests.course.browser.lab_in_browser import OpenNotebook, chromium, lab_server, needs_browser, wait_for
 from tests.tiers import all_but_first_exhaustive
 
 WITH_PANEL = sorted(
@@ -23,7 +23,7 @@ SECONDS_A_LECTURE = 400.0  # on a loaded machine
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.skipif(not (CHROMIUM and CHROMEDRIVER), reason="needs chromium and chromedriver")
+@needs_browser
 @pytest.mark.parametrize("lecture", all_but_first_exhaustive(LECTURES), ids=lambda path: path.stem)
 def test_the_sliders_of_a_lecture_change_its_pictures(lecture: Path, tmp_path: Path) -> None:
     clone = tmp_path / "clone"

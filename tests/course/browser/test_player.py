@@ -21,12 +21,9 @@ from minidl import cluster
 from minidl.plots.player.columns import Played, Run
 from minidl.plots.player.page import Player
 from minidl.plots.style import bytes_text
-from tests.course.browser.lab_in_browser import CHROMEDRIVER, CHROMIUM, chromium, wait_for
+from tests.course.browser.lab_in_browser import chromium, needs_browser, wait_for
 
-pytestmark = [
-    pytest.mark.timeout(300),
-    pytest.mark.skipif(not (CHROMIUM and CHROMEDRIVER), reason="needs chromium and chromedriver"),
-]
+pytestmark = [pytest.mark.timeout(300), needs_browser]
 
 MOST = 18_000
 """Rectangles of a frame: single events, hits and messages; everything else is drawn as pixels of one picture."""

@@ -16,7 +16,7 @@ from course.notebooks.notebook_file import read_notebook
 from course.setup.bootstrap import ROOT
 from course.slides.deck import deck
 from course.slides.page import page
-from tests.course.browser.lab_in_browser import CHROMEDRIVER, CHROMIUM, chromium, wait_for
+from tests.course.browser.lab_in_browser import chromium, needs_browser, wait_for
 
 LECTURE = "11a_pipelines"
 OVERFLOWING = """
@@ -29,7 +29,7 @@ return full;
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.skipif(not (CHROMIUM and CHROMEDRIVER), reason="needs chromium and chromedriver")
+@needs_browser
 def test_keys_turn_slides_answers_and_notes_and_a_print_has_a_page_for_each_slide(tmp_path) -> None:
     slides = deck(read_notebook(ROOT / "notebooks" / f"{LECTURE}.ipynb"), LECTURE)
     count, question = len(slides), next(number for number, slide in enumerate(slides, 1) if slide.answer)

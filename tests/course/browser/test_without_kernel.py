@@ -20,13 +20,10 @@ from selenium.webdriver.support.ui import Select
 from course.figures import page
 from course.interaction import explore, guess, step_through, without_kernel
 from course.interaction.guess import Guess, number
-from tests.course.browser.lab_in_browser import CHROMEDRIVER, CHROMIUM, chromium, wait_for
+from tests.course.browser.lab_in_browser import chromium, needs_browser, wait_for
 from tests.course.interaction.test_guess import DISTANCES, NUMBERS
 
-pytestmark = [
-    pytest.mark.timeout(300),
-    pytest.mark.skipif(not (CHROMIUM and CHROMEDRIVER), reason="needs chromium and chromedriver"),
-]
+pytestmark = [pytest.mark.timeout(300), needs_browser]
 
 MORE_DISTANCES = [
     (2.25, 1, "s"), (2.35, 1, ""), (9, 8, ""), (1.135, 1, ""), (3, 1e7, ""), (1e-7, 1, ""), (5e9, 1, ""),

@@ -149,15 +149,15 @@ def test_what_is_copied_holds_unusual_numbers_where_p_does_not_divide_n():
     assert np.all(np.isfinite(to_be_copied(4, 8, seed=0)))
 
 
-def ring_run(order: list[int], nbytes: int = 8, times: int = 1) -> RankRun:
+def ring_run(order: list[int], nbytes: int = 8) -> RankRun:
     p = len(order)
     sends = [
         (rank, order[(i + 1) % p], nbytes, float(step), float(step))
-        for step in range(times * (p - 1))
+        for step in range(p - 1)
         for i, rank in enumerate(order)
     ]
-    traffic = [{"sendrecv": (times * (p - 1), times * (p - 1) * nbytes)}] * p
-    return RankRun([None] * p, [()] * p, traffic, float(times * (p - 1)), sends, [], *all_told(p))
+    traffic = [{"sendrecv": (p - 1, (p - 1) * nbytes)}] * p
+    return RankRun([None] * p, [()] * p, traffic, float(p - 1), sends, [], *all_told(p))
 
 
 def test_a_ring_may_go_in_any_order():

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterable
-from importlib import import_module
 from pathlib import Path
 
 import nbformat
 import pytest
 
 from course.commands import grade
+from tests.mutants import of_chapter
 
 ROOT = Path(__file__).resolve().parents[3]
 SOLUTIONS = {path.parent.name: path for path in sorted((ROOT / "solutions").glob("*/*.ipynb"))}
@@ -22,6 +22,16 @@ KINDS = ("right", "wrong", "empty", "mixed", "hostile cell", "hostile function",
 """Right; a mutant; the release; an alternative and a mutant; a hostile cell in front of a right notebook; a hostile
 function; no notebook; a notebook without check cells; no file.
 """
+
+FLAT = """\
+def broadcast_tree(comm, x):
+    if comm.rank == 0:
+        for rank in range(1, comm.size):
+            comm.send(x, rank)
+        return x
+    return comm.recv(0)
+"""
+"""An answer to `broadcast_tree` with right results and too many rounds: one point of two."""
 
 EXERCISES = 2
 """The exercises of an assignment in a brief course."""
@@ -46,9 +56,7 @@ def brief(assignment: str, notebook: nbformat.NotebookNode, exercises: int | Non
     return notebook
 
 
-def hand_in(
-    folder: Path, kinds: Iterable[str], assignments: Iterable[str], exercises: int | None = EXERCISES
-) -> dict[str, str]:
+def hand_in(folder: Path, kinds: Iterable[str], assignments: Iterable[str]) -> dict[str, str]:
     """Write a submission of each kind into `folder`, a folder a student; return what kind each student's is."""
     handed_in = {}
     for number, (kind, assignment) in enumerate(zip(kinds, assignments, strict=False)):
@@ -60,7 +68,7 @@ def hand_in(
         elif kind == "odd file":
             path.mkdir()
         else:
-            nbformat.write(notebook(assignment, kind, exercises), path)
+            nbformat.write(notebook(assignment, kind), path)
         handed_in[student] = kind
     return handed_in
 
@@ -76,7 +84,7 @@ def notebook(assignment: str, kind: str, exercises: int | None = EXERCISES) -> n
     answers = {cell.id: cell.source for cell in solution.cells if role(cell, "solution")}
     checked = [cell.id.removeprefix("check_") for cell in solution.cells if cell.id.startswith("check_")]
     if kind in ("wrong", "mixed"):
-        known = import_module(f"tests.mutants.{assignment.split('_', 1)[1]}")
+        known = of_chapter(assignment.split("_", 1)[1])
         wrong = next(mutant for mutant in known.MUTANTS if mutant.exercise in checked)
         for answer in [*(known.ALTERNATIVES if kind == "mixed" else []), wrong]:
             answers[answer.exercise] = answer.code

@@ -418,13 +418,13 @@ def test_a_folder_of_results_that_cannot_be_made_raises_one_sentence(tmp_path):
 COMMENTS = {"add": "Look at the\n<b>carry</b> | again", "why": "=1+1 is no reason; yet -2 is"}
 
 
-def commented(path: Path, comments: dict[str, str], dialect: str = "excel") -> None:
+def commented(path: Path, comments: dict[str, str]) -> None:
     """Write comments into exercises.csv, as a spreadsheet saves it."""
     table = rows(path)
     for row in table:
         row["comment"] = comments.get(row["exercise"], row["comment"])
     with path.open("w", encoding="utf-8-sig", newline="") as file:
-        writer = csv.DictWriter(file, EXERCISE_COLUMNS, dialect=dialect)
+        writer = csv.DictWriter(file, EXERCISE_COLUMNS)
         writer.writeheader()
         writer.writerows(table)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import re
 from functools import cache
-from importlib import import_module
 
 import nbformat
 import pytest
@@ -17,6 +16,7 @@ from course.grading.reports.similarity import answers_in, similar_groups
 from course.grading.reports.similarity_page import page
 from course.notebooks.roles import role_of
 from course.setup.bootstrap import ROOT
+from tests.mutants import of_chapter
 
 CHAPTERS = sorted(path.name for path in (ROOT / "solutions").iterdir() if path.is_dir())
 CHAPTER = "04_messages_and_collectives"
@@ -75,7 +75,7 @@ def test_the_untouched_release_has_no_answers_to_compare():
 def test_independent_right_answers_are_not_called_alike():
     """The solution and the alternatives of tests/mutants: measured, the most alike of them reach 0.74."""
     for chapter in CHAPTERS:
-        known = import_module(f"tests.mutants.{chapter.split('_', 1)[1]}")
+        known = of_chapter(chapter.split("_", 1)[1])
         students = {"solution": notebook("solutions", chapter)}
         for number, answer in enumerate(known.ALTERNATIVES):
             students[f"student{number}"] = handed_in(chapter, **{answer.exercise: answer.code})

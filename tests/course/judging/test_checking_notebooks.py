@@ -18,10 +18,10 @@ from course.judging.judged_notebook import Judgement, code_cells, judge_notebook
 from course.notebooks.notebook_file import read_notebook
 from course.notebooks.roles import role_of, with_roles
 from course.plural import counted
+from tests.course.grading.submitted_class import FLAT, ROOT
 
 pytestmark = pytest.mark.timeout(300)
 
-ROOT = Path(__file__).resolve().parents[3]
 NAME = "04_messages_and_collectives"
 TREE = "broadcast_tree"
 
@@ -29,15 +29,6 @@ FORMULA = "crossover"
 """An exercise whose check starts no ranks, for what does not depend on the exercise: it takes a third of the time."""
 
 WRONG_FORMULA = "def crossover(*arguments):\n    return 0.0"
-
-FLAT = """
-def broadcast_tree(comm, x):
-    if comm.rank == 0:
-        for rank in range(1, comm.size):
-            comm.send(x, rank)
-        return x
-    return comm.recv(0)
-"""
 
 
 @cache

@@ -82,6 +82,12 @@ def test_a_result_that_is_no_value_gets_a_likely_cause() -> None:
             assert word in wrong(compare, Foreign(name), want, "f(x)").cause
 
 
+def test_a_list_or_a_tuple_of_the_asked_length_is_a_list_and_nothing_else_is() -> None:
+    assert expect.listed((1, 2), "f(x)", "a pair", 2) == expect.listed([1, 2], "f(x)", "numbers") == [1, 2]
+    assert wrong(expect.listed, [1], "f(x)", "a pair", 2).message == "f(x): expected a pair, got [1]."
+    assert wrong(expect.listed, None, "f(x)", "a pair", 2).cause == expect.FORGOTTEN_RETURN
+
+
 def test_a_known_mistake_is_named() -> None:
     mistakes = {"the sum, not the mean": 6.0, "divided twice": 0.5}
     assert wrong(expect.number, 6.0, 2.0, "f(x)", mistakes=mistakes).cause == "the sum, not the mean"

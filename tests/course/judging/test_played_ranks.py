@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import pytest
 
 from course.judging import AnswerFailed, Wrong
 from minidl.cluster import ANY, Communicator
-from tests.course.student_on_ranks import Student
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -20,13 +17,6 @@ def program(comm, times):
         comm.send(2 * x, comm.last_source)
     return times
 """
-
-
-@pytest.fixture(scope="module")
-def student() -> Iterator[Student]:
-    student = Student()
-    yield student
-    student.session.close()
 
 
 def asks(comm: Communicator) -> list[float]:

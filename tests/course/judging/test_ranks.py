@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -12,18 +11,11 @@ import pytest
 from course.judging import Answer, Builds
 from minidl import cluster
 from minidl.cluster import Communicator, Node
-from tests.course.student_on_ranks import A_SECOND_A_MESSAGE, Student
+from tests.course.student_on_ranks import A_SECOND_A_MESSAGE
 
 pytestmark = pytest.mark.timeout(300)
 
 NOT_EAGER = 10_000
-
-
-@pytest.fixture(scope="module")
-def student() -> Iterator[Student]:
-    student = Student()
-    yield student
-    student.session.close()
 
 
 def pass_on(comm: Communicator, x: np.ndarray) -> np.ndarray:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -20,13 +19,6 @@ from tests.course.student_on_ranks import Student
 from tests.tiers import exhaustively
 
 pytestmark = pytest.mark.timeout(300)
-
-
-@pytest.fixture(scope="module")
-def student() -> Iterator[Student]:
-    student = Student()
-    yield student
-    student.session.close()
 
 
 def processes_of(student: Student) -> int:

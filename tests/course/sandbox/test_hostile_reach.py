@@ -56,16 +56,12 @@ def precious(tmp_path: Path) -> Iterator[Path]:
 
 
 @needs_linux
-def test_a_link_in_an_answer_s_folder_never_leads_the_check_to_another_file(precious: Path) -> None:
+def test_a_link_in_an_answer_s_folder_never_leads_the_check_to_another_file(precious: Path, student: Student) -> None:
     """It would empty `stack-0`, and give the answer the right to write there."""
-    student = Student()
     links = f"import os\nfor name in ('stack', 'stack-0', 'stack-1'): os.symlink({str(precious)!r}, f'../{{name}}')"
     opened = "[os.path.realpath(f'/proc/self/fd/{d}') for d in os.listdir('/proc/self/fd')]"
     program = f"{links}\ndef program(comm): return {opened}"
-    try:
-        results = student.on_ranks(program, [(), ()]).results
-    finally:
-        student.session.close()
+    results = student.on_ranks(program, [(), ()]).results
     assert not [name for result in results for name in result if precious.name in name]
 
 
@@ -180,14 +176,9 @@ def test_is_process_accepts_only_positive_whole_numbers() -> None:
 
 
 def test_forged_process_numbers_of_ranks_are_refused() -> None:
-    student = Student()
     program = "import os\nos.fork = lambda: -12345\ndef program(comm): return comm.rank"
-    try:
-        with pytest.raises(AnswerFailed, match="wrote into the connection"):
-            student.source = program
-            Answer("program", StudentSession(loading(program))).on_ranks([(), ()])
-    finally:
-        student.session.close()
+    with StudentSession(loading(program)) as session, pytest.raises(AnswerFailed, match="wrote into the connection"):
+        Answer("program", session).on_ranks([(), ()])
 
 
 # Other answers, and terminals

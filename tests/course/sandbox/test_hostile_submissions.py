@@ -23,7 +23,7 @@ from course.judging import judged_notebook
 from course.notebooks.roles import role_of
 from course.sandbox import landlock, scratch
 from course.sandbox.supervisor import TOKEN
-from tests.course.grading.submitted_class import ROOT
+from tests.course.grading.submitted_class import FLAT, ROOT
 from tests.tiers import exhaustively
 
 pytestmark = pytest.mark.timeout(1800)
@@ -31,16 +31,6 @@ pytestmark = pytest.mark.timeout(1800)
 NAME = "04_messages_and_collectives"
 TREE = "broadcast_tree"
 SECRET_SEED, SECRET_WORDS = "seed=918273", "the words of the solution alone"
-
-FLAT = """\
-def broadcast_tree(comm, x):
-    if comm.rank == 0:
-        for rank in range(1, comm.size):
-            comm.send(x, rank)
-        return x
-    return comm.recv(0)
-"""
-"""Right results with too many rounds: one point of two."""
 
 LOOPS = "def broadcast_tree(comm, x):\n    while True: pass"
 

@@ -19,7 +19,7 @@ from course.setup.bootstrap import ROOT
 from course.student.check_report import saved
 from course.student.check_request import exercises_of
 from course.student.own_copy import begin
-from tests.course.grading.submitted_class import brief
+from tests.course.grading.submitted_class import FLAT, brief
 
 CHAPTER = next(chapter for chapter in CHAPTERS if chapter.number == "04")
 
@@ -35,15 +35,6 @@ def broadcast_tree(comm, x):
             x = comm.recv(comm.rank - known)
         known *= 2
     return x
-"""
-
-STAR = """\
-def broadcast_tree(comm, x):
-    if comm.rank == 0:
-        for rank in range(1, comm.size):
-            comm.send(x, rank)
-        return x
-    return comm.recv(0)
 """
 
 
@@ -105,7 +96,7 @@ def test_a_notebook_outside_of_work_is_checked_without_notes_and_does_not_count(
 
 
 def test_the_report_of_a_wrong_answer_has_message_cause_and_hint(root, capsys):
-    path = answer(root, STAR)
+    path = answer(root, FLAT)
     os.utime(path, (path.stat().st_mtime - 5,) * 2)  # the record has whole seconds
     assert check.run(["04", "broadcast_tree"], root) == 1
     assert "Mend the first one, save the notebook, check again." in told(capsys)

@@ -1,13 +1,8 @@
-"""Known answers to `choose`."""
-
-EXERCISE = "choose"
-PARTS = {
-    "network": "slow networks: the server, and the all-reduce",
-    "stragglers": "stragglers: random ones, and a persistent one",
-    "stale": "stale gradients: more of them are needed",
-}
-
 ANSWERS = r"""
+=== parts
+network: slow networks: the server, and the all-reduce
+stragglers: stragglers: random ones, and a persistent one
+stale: stale gradients: more of them are needed
 === base
 def choose(cluster):
     p, q, f, slowest = cluster.workers, cluster.slow_share, cluster.slow_factor, cluster.slowest
@@ -50,6 +45,8 @@ def choose(cluster):
 +    rate = (p - 1) / mean + 1 / (mean * slowest)
 === wrong: the queue at the server is forgotten :: network :: The server serves one worker at a time
 -    rate = min(rate, 1 / x)
+=== wrong: the seconds of workers and of the server add up :: all :: the longer of the two times counts
++    rate = 1 / (mean / p + x)
 === wrong: a synchronous step takes the mean of the workers' times :: all :: as long as the slowest of its gradients
 -    longest = cluster.seconds * max(slowest, 1 + (1 - (1 - q) ** p) * (f - 1))
 +    longest = mean * (p - 1 + slowest) / p
@@ -73,9 +70,6 @@ def choose(cluster):
 === wrong: random delays do not touch asynchronous workers :: stragglers :: Delays hold up asynchronous workers
 -    mean = cluster.seconds * (1 + q * (f - 1))
 +    mean = cluster.seconds
-=== wrong: the seconds of workers and of the server add up :: all :: the longer of the two times counts
--    rate = min(rate, 1 / x)
-+    rate = 1 / (mean / p + x)
 === right: plays both, step by step
 import heapq
 

@@ -1,13 +1,8 @@
-"""Known answers to `downpour_worker`."""
-
-EXERCISE = "downpour_worker"
-PARTS = {
-    "serial": "one worker, n_fetch = n_push = 1: SGD",
-    "requests": "a GET every n_fetch steps, an ADD every n_push, the remainder, DONE",
-    "pushes": "every step is pushed exactly once, and made locally too",
-}
-
 ANSWERS = r"""
+=== parts
+serial: one worker, n_fetch = n_push = 1: SGD
+requests: a GET every n_fetch steps, an ADD every n_push, the remainder, DONE
+pushes: every step is pushed exactly once, and made locally too
 === base
 def downpour_worker(comm, gradient, steps, lr, n_fetch, n_push, server):
     accumulated = 0.0
@@ -33,11 +28,18 @@ def downpour_worker(comm, gradient, steps, lr, n_fetch, n_push, server):
 === wrong: a remainder of zeros is not pushed :: requests, pushes :: What remains goes at the end :: hidden only
 -    if steps % n_push:
 +    if steps % n_push and np.any(accumulated):
+=== wrong: an ADD at the end in any case :: requests :: There is no remainder here
++    accumulated = accumulated + np.zeros_like(weights)
++    if True:
 === wrong: pushes after steps 0, n_push, … :: requests, pushes :: and not after step 0
 -        if (step + 1) % n_push == 0:
 +        if step % n_push == 0:
 -    if steps % n_push:
 +    if (steps - 1) % n_push:
+=== wrong: pushes in every step :: requests, pushes :: One in each step; expected one in
++        if True:
+-    if steps % n_push:
++    if False:
 === wrong: fetches after the step instead of before it :: requests, pushes :: expected
      accumulated = 0.0
 +    comm.send(request(GET), server)
@@ -52,11 +54,21 @@ def downpour_worker(comm, gradient, steps, lr, n_fetch, n_push, server):
 +            weights = comm.recv(server)
 === wrong: no local steps between two fetches :: pushes :: between two GETs it makes its own steps
 -        weights = weights + change
+=== wrong: computes every gradient twice :: all :: one gradient a step :: raised
++        weights = weights - lr * gradient(weights, step)
 === wrong: pushes the gradient, not -lr times it :: serial, pushes :: added without -lr
 -            comm.send(request(ADD, accumulated), server)
 +            comm.send(request(ADD, accumulated / -lr), server)
 -        comm.send(request(ADD, accumulated), server)
 +        comm.send(request(ADD, accumulated / -lr), server)
+=== wrong: the mean instead of the sum :: pushes :: The mean over the steps is pushed
++            comm.send(request(ADD, accumulated / n_push), server)
+-        comm.send(request(ADD, accumulated), server)
++        comm.send(request(ADD, accumulated / n_push), server)
+=== wrong: puts its weights :: requests, pushes :: PUT replaces what the others have added
++            comm.send(request(PUT, weights), server)
+-        comm.send(request(ADD, accumulated), server)
++        comm.send(request(PUT, weights), server)
 === wrong: up the slope :: serial, pushes :: up the slope
 -        change = -lr * gradient(weights, step)
 +        change = lr * gradient(weights, step)
@@ -65,39 +77,17 @@ def downpour_worker(comm, gradient, steps, lr, n_fetch, n_push, server):
 === wrong: fetches in every step :: requests, pushes :: One in each step; expected one in
 -        if step % n_fetch == 0:
 +        if True:
-=== wrong: pushes in every step :: requests, pushes :: One in each step; expected one in
--        if (step + 1) % n_push == 0:
-+        if True:
--    if steps % n_push:
-+    if False:
 === wrong: pushes only the last gradient :: pushes :: Only the last step is in it
 -        accumulated = accumulated + change
 +        accumulated = change
-=== wrong: an ADD at the end in any case :: requests :: There is no remainder here
--    if steps % n_push:
-+    accumulated = accumulated + np.zeros_like(weights)
-+    if True:
-=== wrong: the mean instead of the sum :: pushes :: The mean over the steps is pushed
--            comm.send(request(ADD, accumulated), server)
-+            comm.send(request(ADD, accumulated / n_push), server)
--        comm.send(request(ADD, accumulated), server)
-+        comm.send(request(ADD, accumulated / n_push), server)
 === wrong: never says DONE :: all :: waits for :: stuck
 -    comm.send(request(DONE), server)
 === wrong: a push discards what the fetch should keep: accumulated is cleared by each GET :: pushes :: expected
              weights = comm.recv(server)
 +            accumulated = 0.0
-=== wrong: puts its weights :: requests, pushes :: PUT replaces what the others have added
--            comm.send(request(ADD, accumulated), server)
-+            comm.send(request(PUT, weights), server)
--        comm.send(request(ADD, accumulated), server)
-+        comm.send(request(PUT, weights), server)
 === wrong: adds its unpushed changes to the weights that it fetches :: pushes :: expected
 -            weights = comm.recv(server)
 +            weights = comm.recv(server) + accumulated
-=== wrong: computes every gradient twice :: all :: one gradient a step :: raised
--        weights = weights + change
-+        weights = weights - lr * gradient(weights, step)
 === wrong: the server is the last rank :: all :: waits for :: stuck
  def downpour_worker(comm, gradient, steps, lr, n_fetch, n_push, server):
 +    server = comm.size - 1

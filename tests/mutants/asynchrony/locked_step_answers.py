@@ -1,12 +1,7 @@
-"""Known answers to `locked_step`."""
-
-EXERCISE = "locked_step"
-PARTS = {
-    "lost": "no update is lost",
-    "held": "the lock is held for one read and one write",
-}
-
 ANSWERS = r"""
+=== parts
+lost: no update is lost
+held: the lock is held for one read and one write
 === base
 def locked_step(shared, lock, gradient, lr):
     g = gradient(shared.read())
@@ -53,11 +48,8 @@ def locked_step(shared, lock, gradient, lr):
     with lock:
         shared.write(shared.read() - lr * g)
 === wrong: the weights in float32 :: lost :: the weights afterwards
-def locked_step(shared, lock, gradient, lr):
-    g = gradient(shared.read())
-    with lock:
-        w = shared.read().astype(np.float32)
-        shared.write(w - lr * g)
+-        w = shared.read()
++        w = shared.read().astype(np.float32)
 === right: acquire and release by hand, in try and finally
 def locked_step(shared, lock, gradient, lr):
     stale = shared.read()

@@ -1,12 +1,7 @@
-"""Known answers to `lost_updates`."""
-
-EXERCISE = "lost_updates"
-PARTS = {
-    "harmless": "nothing is lost: with a lock, or in different cells",
-    "races": "what is lost in races",
-}
-
 ANSWERS = r"""
+=== parts
+harmless: nothing is lost: with a lock, or in different cells
+races: what is lost in races
 === base
 def lost_updates(events):
     counters, seen, writes = {}, {}, 0
@@ -53,22 +48,19 @@ def lost_updates(events):
 +            seen[worker] = counters.get(cell, 0)
 -            counters[cell] = seen[worker, cell] + 1
 +            counters[cell] = seen[worker] + 1
+=== wrong: a counter begins when it is first written :: all :: KeyError :: raised
++            seen[worker, cell] = counters[cell]
 === wrong: writes add to the present value :: all :: expected
 -            counters[cell] = seen[worker, cell] + 1
 +            counters[cell] = counters.get(cell, 0) + 1
-=== wrong: a counter begins when it is first written :: all :: KeyError :: raised
--            seen[worker, cell] = counters.get(cell, 0)
-+            seen[worker, cell] = counters[cell]
 === wrong: a write never gives anything back :: races :: expected
-def lost_updates(events):
-    counters, seen, lost = {}, {}, 0
-    for worker, action, cell in events:
-        if action == "read":
-            seen[worker, cell] = counters.get(cell, 0)
-        else:
-            lost += max(0, counters.get(cell, 0) - seen[worker, cell])
-            counters[cell] = seen[worker, cell] + 1
-    return lost
+-    counters, seen, writes = {}, {}, 0
++    counters, seen, lost = {}, {}, 0
+         else:
++            lost += max(0, counters.get(cell, 0) - seen[worker, cell])
+-            writes += 1
+-    return writes - sum(counters.values())
++    return lost
 === right: cell by cell, what each write changes
 def lost_updates(events):
     lost = 0

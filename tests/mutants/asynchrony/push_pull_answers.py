@@ -1,13 +1,8 @@
-"""Known answers to `push_pull`."""
-
-EXERCISE = "push_pull"
-PARTS = {
-    "weights": "delta is added once, and the weights after that are returned",
-    "traffic": "two messages to each server, with its own part only",
-    "time": "all servers work at the same time",
-}
-
 ANSWERS = r"""
+=== parts
+weights: delta is added once, and the weights after that are returned
+traffic: two messages to each server, with its own part only
+time: all servers work at the same time
 === base
 def push_pull(comm, delta, servers):
     parts = np.array_split(delta, len(servers))
@@ -24,13 +19,13 @@ def push_pull(comm, delta, servers):
 +        comm.send(request(ADD, -part), server)
 === wrong: sends Python objects :: all :: got another Python object
 +        comm.send(('add', part), server)
+=== wrong: whole numbers are sent :: weights :: expected
++        comm.send(request(ADD, part.astype(int)), server)
 === wrong: GET before ADD :: weights :: The weights that come back are to contain delta
-def push_pull(comm, delta, servers):
-    parts = np.array_split(delta, len(servers))
-    for server, part in zip(servers, parts):
-        comm.send(request(GET), server)
-        comm.send(request(ADD, part), server)
-    return np.concatenate([comm.recv(server) for server in servers])
+     for server, part in zip(servers, parts):
++        comm.send(request(GET), server)
+         comm.send(request(ADD, part), server)
+-        comm.send(request(GET), server)
 === wrong: get then put instead of add :: weights, time :: ADD keeps both
 def push_pull(comm, delta, servers):
     weights = []
@@ -75,9 +70,6 @@ def push_pull(comm, delta, servers):
             comm.send(request(GET), server)
         replies += [comm.recv(server) for server in servers[k : k + 2]]
     return np.concatenate(replies)
-=== wrong: whole numbers are sent :: weights :: expected
--        comm.send(request(ADD, part), server)
-+        comm.send(request(ADD, part.astype(int)), server)
 === right: all ADDs, then all GETs; the replies are put where they belong
 def push_pull(comm, delta, servers):
     parts = dict(zip(servers, np.array_split(delta, len(servers))))

@@ -1,14 +1,9 @@
-"""Known answers to `serve`."""
-
-EXERCISE = "serve"
-PARTS = {
-    "alone": "one worker: GET, PUT and ADD",
-    "sums": "several workers: the sum of all ADDs, until the last worker is done",
-    "order": "in order of arrival, without waiting for a particular worker",
-    "traffic": "one message for each GET, and the caller's shard unchanged",
-}
-
 ANSWERS = r"""
+=== parts
+alone: one worker: GET, PUT and ADD
+sums: several workers: the sum of all ADDs, until the last worker is done
+order: in order of arrival, without waiting for a particular worker
+traffic: one message for each GET, and the caller's shard unchanged
 === base
 def serve(comm, shard, workers):
     values, done = shard.copy(), 0
@@ -33,6 +28,8 @@ def serve(comm, shard, workers):
 === wrong: ends with the first worker :: sums, order, traffic :: The server ended with the first worker that was done
 -    while done < workers:
 +    while done < 1:
+=== wrong: all other ranks are workers :: all :: waits for any rank :: stuck
++    while done < comm.size - 1:
 === wrong: the workers in rank order, one after the other :: order :: The server was waiting for another worker
      values, done = shard.copy(), 0
 +    worker = 0
@@ -47,8 +44,39 @@ def serve(comm, shard, workers):
 -            values = values + given
 +            values += given
 === wrong: begins with zeros :: alone, sums, order :: expected
--    values, done = shard.copy(), 0
 +    values, done = np.zeros_like(shard), 0
+=== wrong: GETs wait until all workers that are left have asked :: order :: The server was waiting for another worker
++    values, done, waiting = shard.copy(), 0, []
+-            comm.send(values, comm.last_source)
++            waiting.append(comm.last_source)
+             done += 1
++        if len(waiting) >= workers - done:
++            for worker in waiting:
++                comm.send(values, worker)
++            waiting = []
+=== wrong: keeps the values in float32 :: alone, sums, order :: float32, which has 7 digits
++    values, done = shard.astype(np.float32), 0
+-            comm.send(values, comm.last_source)
++            comm.send(values.astype(float), comm.last_source)
+-            values = given.copy()
++            values = given.astype(np.float32)
+-            values = values + given
++            values = values + given.astype(np.float32)
+-    return values
++    return values.astype(float)
+=== wrong: ADDs that no GET has seen yet survive a PUT :: alone, order :: expected
++    values, added, done = shard.copy(), 0.0, 0
+         if kind == GET:
++            values, added = values + added, 0.0
+-            values = values + given
++            added = added + given
+-    return values
++    return values + added
+=== wrong: a PUT like the last one is taken for the same request :: alone, order :: expected
++    values, done, last = shard.copy(), 0, None
+-            values = given.copy()
++            values = values if last is not None and np.array_equal(last, given) else given.copy()
++            last = given
 === wrong: the kind is added, too :: all :: ValueError :: raised
 -        kind, given = message[0], message[1:]
 +        kind, given = message[0], message
@@ -62,16 +90,6 @@ def serve(comm, shard, workers):
 +            comm.send(values, 0)
 === wrong: sends the kind with the reply :: alone, order, traffic :: without a kind
 +            comm.send(request(GET, values), comm.last_source)
-=== wrong: GETs wait until all workers that are left have asked :: order :: The server was waiting for another worker
--    values, done = shard.copy(), 0
-+    values, done, waiting = shard.copy(), 0, []
--            comm.send(values, comm.last_source)
-+            waiting.append(comm.last_source)
-             done += 1
-+        if len(waiting) >= workers - done:
-+            for worker in waiting:
-+                comm.send(values, worker)
-+            waiting = []
 === wrong: counts requests instead of DONEs :: all :: recv :: stuck
 -        elif kind == DONE:
 -            done += 1
@@ -81,42 +99,6 @@ from minidl.parallel import Store
 
 def serve(comm, shard, workers):
     return Store(comm).serve()
-=== wrong: keeps the values in float32 :: alone, sums, order :: float32, which has 7 digits
--    values, done = shard.copy(), 0
-+    values, done = shard.astype(np.float32), 0
--            comm.send(values, comm.last_source)
-+            comm.send(values.astype(float), comm.last_source)
--            values = given.copy()
-+            values = given.astype(np.float32)
--            values = values + given
-+            values = values + given.astype(np.float32)
--    return values
-+    return values.astype(float)
-=== wrong: ADDs that no GET has seen yet survive a PUT :: alone, order :: expected
-def serve(comm, shard, workers):
-    values, added, done = shard.copy(), 0.0, 0
-    while done < workers:
-        message = comm.recv(ANY)
-        kind, given = message[0], message[1:]
-        if kind == GET:
-            values, added = values + added, 0.0
-            comm.send(values, comm.last_source)
-        elif kind == PUT:
-            values = given.copy()
-        elif kind == ADD:
-            added = added + given
-        elif kind == DONE:
-            done += 1
-    return values + added
-=== wrong: all other ranks are workers :: all :: waits for any rank :: stuck
--    while done < workers:
-+    while done < comm.size - 1:
-=== wrong: a PUT like the last one is taken for the same request :: alone, order :: expected
--    values, done = shard.copy(), 0
-+    values, done, last = shard.copy(), 0, None
--            values = given.copy()
-+            values = values if last is not None and np.array_equal(last, given) else given.copy()
-+            last = given
 === right: a set of workers at work, which alone are received from
 def serve(comm, shard, workers):
     at_work, total = set(range(workers)), np.array(shard)

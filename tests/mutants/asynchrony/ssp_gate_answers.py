@@ -1,14 +1,9 @@
-"""Known answers to `ssp_gate`."""
-
-EXERCISE = "ssp_gate"
-PARTS = {
-    "bound": "no step begins more than `bound` ahead of the slowest worker",
-    "waiting": "every step begins as soon as the bound allows it, and not before",
-    "leaving": "a worker that has finished holds nobody back; the bound holds for the others",
-    "replies": "one reply for each CLOCK, and no other message",
-}
-
 ANSWERS = r"""
+=== parts
+bound: no step begins more than `bound` ahead of the slowest worker
+waiting: every step begins as soon as the bound allows it, and not before
+leaving: a worker that has finished holds nobody back; the bound holds for the others
+replies: one reply for each CLOCK, and no other message
 === base
 def ssp_gate(comm, workers, bound):
     clocks = {worker: 0 for worker in range(workers)}
@@ -66,10 +61,8 @@ def ssp_gate(comm, workers, bound):
 -    clocks = {worker: 0 for worker in range(workers)}
 +    clocks = {worker: 0 for worker in range(comm.size - 1)}
 === wrong: clocks of one byte :: leaving :: ahead of worker :: hidden only
--    clocks = {worker: 0 for worker in range(workers)}
 +    clocks = {worker: np.int8(0) for worker in range(workers)}
 === wrong: a worker is known from its first CLOCK on :: leaving :: KeyError :: raised
--    clocks = {worker: 0 for worker in range(workers)}
 +    clocks, left = {}, workers
 -    while clocks:
 +    while left:

@@ -1,12 +1,7 @@
-"""Known answers to `consensus_factor`."""
-
-EXERCISE = "consensus_factor"
-PARTS = {
-    "symmetric": "symmetric matrices, eigenvalues of 0 and above near 1",
-    "others": "negative and complex eigenvalues, and an eigenvalue 1 that occurs twice",
-}
-
 ANSWERS = r"""
+=== parts
+symmetric: symmetric matrices, eigenvalues of 0 and above near 1
+others: negative and complex eigenvalues, and an eigenvalue 1 that occurs twice
 === base
 def consensus_factor(W):
     values = sorted(abs(value) for value in np.linalg.eigvals(W))

@@ -1,14 +1,9 @@
-"""Known answers to `elastic`."""
-
-EXERCISE = "elastic"
-PARTS = {
-    "one": "one worker and the centre",
-    "several": "several workers: weights of their own, and one centre",
-    "total": "pulls alone conserve the centre plus all workers",
-    "rounds": "one all-reduce of n words in every period-th step",
-}
-
 ANSWERS = r"""
+=== parts
+one: one worker and the centre
+several: several workers: weights of their own, and one centre
+total: pulls alone conserve the centre plus all workers
+rounds: one all-reduce of n words in every period-th step
 === base
 def elastic(comm, x, centre, gradient, lr, alpha, period, steps):
     for step in range(steps):
@@ -23,18 +18,17 @@ def elastic(comm, x, centre, gradient, lr, alpha, period, steps):
             x = x - lr * g
     return x, centre
 === wrong: the centre moves by the new weights (algorithm 1, line 14) :: one, several, total :: weights before the step
-def elastic(comm, x, centre, gradient, lr, alpha, period, steps):
-    for step in range(steps):
-        g = gradient(x, step)
-        if step % period == 0:
-            pull = alpha * (x - centre)
-            x = x - lr * g - pull
-            moved = alpha * (x - centre)
-            comm.all_reduce(moved)
-            centre = centre + moved
-        else:
-            x = x - lr * g
-    return x, centre
+-            moved = pull.copy()
++            x = x - lr * g - pull
++            moved = alpha * (x - centre)
+             comm.all_reduce(moved)
+-            x = x - lr * g - pull
+=== wrong: the centre has the gradients, too :: one, several, rounds :: The centre has no gradient
++            moved = pull - lr * g
+             x = x - lr * g
++            s = lr * g
++            comm.all_reduce(s)
++            centre = centre - s
 === wrong: the centre moves by the mean of the pulls :: several, total :: not by their mean
 -            centre = centre + moved
 +            centre = centre + moved / comm.size
@@ -42,8 +36,17 @@ def elastic(comm, x, centre, gradient, lr, alpha, period, steps):
 +            centre = centre - moved
 === wrong: the arguments are changed :: one :: changed its argument centre at [0]
 +            centre += moved
+=== wrong: words beyond the first thousand stay :: several, total :: expected
++            centre = centre + np.where(np.arange(len(x)) < 1000, moved, 0.0)
+=== wrong: the centre moves at most to the mean :: several, total :: expected :: hidden only
++            centre = centre + moved / max(1, alpha * comm.size)
 === wrong: each worker moves a centre of its own :: several, total, rounds :: the pulls of all workers
 -            comm.all_reduce(moved)
+=== wrong: the weights are gathered :: rounds :: no comm.all_gather
++            moved = alpha * sum(each - centre for each in comm.all_gather(x))
+=== wrong: an all-reduce for each half :: rounds :: takes one all-reduce
++            comm.all_reduce(moved[:1])
++            comm.all_reduce(moved[1:])
 === wrong: alpha multiplied by the learning rate :: one, several, total :: not multiplied by lr again
 -            pull = alpha * (x - centre)
 +            pull = lr * alpha * (x - centre)
@@ -63,6 +66,8 @@ def elastic(comm, x, centre, gradient, lr, alpha, period, steps):
 +            x = x - lr * gradient(x, step)
 -            x = x - lr * g
 +            x = x - lr * gradient(x, step)
+=== wrong: the gradient at the centre :: one, several :: not at the centre
++        g = gradient(centre, step)
 === wrong: a pull in every step :: one, several, rounds :: whatever the period
 -        if step % period == 0:
 +        if True:
@@ -71,41 +76,19 @@ def elastic(comm, x, centre, gradient, lr, alpha, period, steps):
 === wrong: an all-reduce in every step, of zeros between pulls :: rounds :: a round in each step
              x = x - lr * g
 +            comm.all_reduce(np.zeros_like(x))
-=== wrong: the centre has the gradients, too :: one, several, rounds :: The centre has no gradient
--            moved = pull.copy()
-+            moved = pull - lr * g
-             x = x - lr * g
-+            s = lr * g
-+            comm.all_reduce(s)
-+            centre = centre - s
 === wrong: the workers take the centre's weights :: one, several, total :: keep weights of their own
              centre = centre + moved
 +            x = centre.copy()
-=== wrong: the weights are gathered :: rounds :: no comm.all_gather
--            comm.all_reduce(moved)
-+            moved = alpha * sum(each - centre for each in comm.all_gather(x))
-=== wrong: an all-reduce for each half :: rounds :: takes one all-reduce
-+            comm.all_reduce(moved[:1])
-+            comm.all_reduce(moved[1:])
 === wrong: the all-reduce writes the sum into the worker's pull :: several, total :: writes into the array
 -            moved = pull.copy()
 -            comm.all_reduce(moved)
 +            moved = comm.all_reduce(pull)
-=== wrong: the gradient at the centre :: one, several :: not at the centre
--        g = gradient(x, step)
-+        g = gradient(centre, step)
 === wrong: the results swapped :: one, several, total :: in this order
 -    return x, centre
 +    return centre, x
 === wrong: alpha by heart :: one, several :: expected
  def elastic(comm, x, centre, gradient, lr, alpha, period, steps):
 +    alpha = 0.9 / comm.size
-=== wrong: words beyond the first thousand stay :: several, total :: expected
--            centre = centre + moved
-+            centre = centre + np.where(np.arange(len(x)) < 1000, moved, 0.0)
-=== wrong: the centre moves at most to the mean :: several, total :: expected :: hidden only
--            centre = centre + moved
-+            centre = centre + moved / max(1, alpha * comm.size)
 === right: the sum of the weights instead of the pulls, overlapped with the gradient
 def elastic(comm, x, centre, gradient, lr, alpha, period, steps):
     for step in range(steps):

@@ -1,13 +1,8 @@
-"""Known answers to `elastic_limit`."""
-
-EXERCISE = "elastic_limit"
-PARTS = {
-    "alone": "one worker with a pull in every step",
-    "several": "several workers with a pull in every step",
-    "periods": "longer periods",
-}
-
 ANSWERS = r"""
+=== parts
+alone: one worker with a pull in every step
+several: several workers with a pull in every step
+periods: longer periods
 === base
 def elastic_limit(p, lr, curvature, period):
     shrink = 1 - lr * curvature
@@ -27,6 +22,8 @@ def elastic_limit(p, lr, curvature, period):
 === wrong: where the smaller eigenvalue is 0 :: all :: here it is 0
 -    return (2 + 2 * s) / (2 * q + p + p * s)
 +    return s / (q + p * s)
+=== wrong: rounded to six digits after the point :: several :: expected :: hidden only
++    return round((2 + 2 * s) / (2 * q + p + p * s), 6)
 === wrong: a search on a coarse grid :: all :: still shrink
 def elastic_limit(p, lr, curvature, period):
     a = 1 - lr * curvature
@@ -46,9 +43,6 @@ def elastic_limit(p, lr, curvature, period):
     plain = 1 - lr * curvature
     q = plain ** (min(period, 100) - 1)
     return 2 * (1 + q * plain) / (2 * q + p * (1 + q * plain))
-=== wrong: rounded to six digits after the point :: several :: expected :: hidden only
--    return (2 + 2 * s) / (2 * q + p + p * s)
-+    return round((2 + 2 * s) / (2 * q + p + p * s), 6)
 === right: halves the interval in which the limit is
 def elastic_limit(p, lr, curvature, period):
     def growth(alpha):

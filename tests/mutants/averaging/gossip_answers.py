@@ -1,14 +1,9 @@
-"""Known answers to `gossip`."""
-
-EXERCISE = "gossip"
-PARTS = {
-    "once": "one step: each machine's own average",
-    "often": "several steps: the mean stays, and the distance to it shrinks by the consensus factor",
-    "messages": "in each step one message of n words to each neighbour, and nothing else",
-    "together": "all machines send at the same time",
-}
-
 ANSWERS = r"""
+=== parts
+once: one step: each machine's own average
+often: several steps: the mean stays, and the distance to it shrinks by the consensus factor
+messages: in each step one message of n words to each neighbour, and nothing else
+together: all machines send at the same time
 === base
 def gossip(comm, x, weights, steps):
     own = comm.rank
@@ -26,12 +21,10 @@ def gossip(comm, x, weights, steps):
 -        new = weights[own] * x
 +        new = 0 * x
 === wrong: the plain mean with the neighbours :: once, often, together :: weights are not used
--        new = weights[own] * x
 +        new = x / len(weights)
 -            new = new + weights[rank] * comm.recv(rank)
 +            new = new + 1 / len(weights) * comm.recv(rank)
 === wrong: sums :: once, often, together :: sums without weights
--        new = weights[own] * x
 +        new = x
 -            new = new + weights[rank] * comm.recv(rank)
 +            new = new + comm.recv(rank)
@@ -52,7 +45,6 @@ def gossip(comm, x, weights, steps):
 -        sends = [comm.isend(x, rank) for rank in others]
 +        sends = [comm.isend(x.astype(np.float32), rank) for rank in others]
 === wrong: a message twice :: messages, together :: one message to each neighbour
--        sends = [comm.isend(x, rank) for rank in others]
 +        sends = [comm.isend(x, rank) for rank in others for _ in (0, 1)]
 -            new = new + weights[rank] * comm.recv(rank)
 +            new = new + weights[rank] / 2 * (comm.recv(rank) + comm.recv(rank))
@@ -115,16 +107,20 @@ def gossip(comm, x, weights, steps):
 -            send.wait()
 +        for rank in others:
 +            comm.send(x, rank)
+=== wrong: messages that are already weighted, with the weight behind :: messages :: nothing else
++        sends = [comm.isend(np.append(weights[rank] * x, weights[rank]), rank) for rank in others]
+-            new = new + weights[rank] * comm.recv(rank)
++            new = new + comm.recv(rank)[:-1]
+=== wrong: blocking sends, which wait for each other if messages are long :: often, messages :: waits for :: stuck
++        for rank in others:
++            comm.send(x, rank)
+-        for send in sends:
+-            send.wait()
 === wrong: sends to itself, too :: messages :: knows its own number
 -        sends = [comm.isend(x, rank) for rank in others]
 -        new = weights[own] * x
 +        sends = [comm.isend(x, rank) for rank in weights]
 +        new = weights[own] * comm.recv(own)
-=== wrong: messages that are already weighted, with the weight behind :: messages :: nothing else
--        sends = [comm.isend(x, rank) for rank in others]
-+        sends = [comm.isend(np.append(weights[rank] * x, weights[rank]), rank) for rank in others]
--            new = new + weights[rank] * comm.recv(rank)
-+            new = new + comm.recv(rank)[:-1]
 === wrong: never waits for its sends :: messages :: without waiting for the end of
 -        for send in sends:
 -            send.wait()
@@ -133,12 +129,6 @@ def gossip(comm, x, weights, steps):
 +    mine = weights.pop(own)
 -        new = weights[own] * x
 +        new = mine * x
-=== wrong: blocking sends, which wait for each other if messages are long :: often, messages :: waits for :: stuck
--        sends = [comm.isend(x, rank) for rank in others]
-+        for rank in others:
-+            comm.send(x, rank)
--        for send in sends:
--            send.wait()
 === right: receives are begun first
 def gossip(comm, x, weights, steps):
     near = sorted(set(weights) - {comm.rank})

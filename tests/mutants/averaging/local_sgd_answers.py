@@ -1,14 +1,9 @@
-"""Known answers to `local_sgd`."""
-
-EXERCISE = "local_sgd"
-PARTS = {
-    "synchronous": "a period of 1: minibatch SGD",
-    "periods": "longer periods, the last of which may be incomplete",
-    "post local": "a round after each of the first steps (post-local SGD)",
-    "rounds": "one all-reduce of n words in each round, and nothing else",
-}
-
 ANSWERS = r"""
+=== parts
+synchronous: a period of 1: minibatch SGD
+periods: longer periods, the last of which may be incomplete
+post local: a round after each of the first steps (post-local SGD)
+rounds: one all-reduce of n words in each round, and nothing else
 === base
 def local_sgd(comm, x, gradient, lr, period, steps, first):
     for step in range(steps):
@@ -33,6 +28,8 @@ def local_sgd(comm, x, gradient, lr, period, steps, first):
 +        if True or step < first or (step - first) % period == period - 1 or step == steps - 1:
 === wrong: one-shot averaging :: all :: one-shot averaging
 +        if step == steps - 1:
+=== wrong: no round after a single step at the end :: post local, rounds :: expected :: hidden only
++        if step < first or (step - first) % period == period - 1 or step == steps - 1 > first:
 === wrong: the sum instead of the mean :: synchronous, periods, post local :: sums of the weights
 -            x = total / comm.size
 +            x = total
@@ -82,9 +79,6 @@ def local_sgd(comm, x, gradient, lr, period, steps, first):
             x = comm.all_reduce(x) / comm.size
             rounds += 1
     return x
-=== wrong: no round after a single step at the end :: post local, rounds :: expected :: hidden only
--        if step < first or (step - first) % period == period - 1 or step == steps - 1:
-+        if step < first or (step - first) % period == period - 1 or step == steps - 1 > first:
 === right: a list of lengths of periods
 def local_sgd(comm, x, gradient, lr, period, steps, first):
     lengths = [1] * min(first, steps)

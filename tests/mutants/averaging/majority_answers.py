@@ -1,15 +1,10 @@
-"""Known answers to `majority`."""
-
-EXERCISE = "majority"
-PARTS = {
-    "sums": "the sum of each round: all gradients that are ready",
-    "once": "each gradient counts once, late ones too: in a round, or in what is left",
-    "times": "a round begins when the drawn machine is ready, and waits for nobody else",
-    "messages": "one all-reduce of n words in a round, and ceil(lg p) empty messages at most",
-    "tree": "the last machine is activated within 3 ceil(lg p) seconds, if a message takes one",
-}
-
 ANSWERS = r"""
+=== parts
+sums: the sum of each round: all gradients that are ready
+once: each gradient counts once, late ones too: in a round, or in what is left
+times: a round begins when the drawn machine is ready, and waits for nobody else
+messages: one all-reduce of n words in a round, and ceil(lg p) empty messages at most
+tree: the last machine is activated within 3 ceil(lg p) seconds, if a message takes one
 === base
 def majority(comm, p, n, drawn):
     training = p + comm.rank
@@ -59,6 +54,8 @@ def majority(comm, p, n, drawn):
 
 -    left = sum(waiting, np.zeros(n))
 +    left = np.zeros(n)
+=== wrong: the drawn machine begins without a gradient :: all :: These are zeros
++        is_active = parent is None
 === wrong: the newest gradient replaces those that wait :: sums, once, messages :: only the newest one
 -                waiting.append(came)
 +                waiting = [came]
@@ -92,9 +89,6 @@ def majority(comm, p, n, drawn):
 +        total = sum(machines(comm, p).all_gather(total))
 === wrong: training is in the all-reduce :: all :: can never complete :: stuck
 +        comm.all_reduce(total)
-=== wrong: the drawn machine begins without a gradient :: all :: These are zeros
--        is_active = parent is None and len(waiting) > 0
-+        is_active = parent is None
 === wrong: the mean :: sums, once, messages, tree :: mean over the machines
 -        sums.append(total)
 +        sums.append(total / p)
@@ -113,6 +107,9 @@ def majority(comm, p, n, drawn):
 +            parent, children = None, [r for r in range(p) if r != root]
 === wrong: always the tree of machine 0 :: all ::
 +        parent, children = tree(p, 0, comm.rank)
+=== wrong: a chain: each machine activates the next one :: tree :: in a chain each waits for one
++        parent = None if comm.rank == root else (comm.rank - 1) % p
++        children = [] if (comm.rank + 1) % p == root else [(comm.rank + 1) % p]
 === wrong: the gradient goes along with the activation :: messages :: expected empty arrays
 -            comm.send(np.zeros(0), child)
 +            comm.send(sum(waiting, np.zeros(n)), child)
@@ -136,10 +133,6 @@ def majority(comm, p, n, drawn):
 
 -                waiting.append(came)
 +                waiting.append(np.resize(came, n) if len(came) else np.zeros(n))
-=== wrong: a chain: each machine activates the next one :: tree :: in a chain each waits for one
--        parent, children = tree(p, root, comm.rank)
-+        parent = None if comm.rank == root else (comm.rank - 1) % p
-+        children = [] if (comm.rank + 1) % p == root else [(comm.rank + 1) % p]
 === wrong: a gradient of zeros is taken for the end :: sums, once, times, messages :: expected
 -            elif len(came) == 0:
 +            elif not came.any():

@@ -1,13 +1,8 @@
-"""Known answers to `mixing_matrix`."""
-
-EXERCISE = "mixing_matrix"
-PARTS = {
-    "rows": "averages over neighbours: the rows sum to 1",
-    "columns": "the mean stays: the columns sum to 1, too, on every graph",
-    "factor": "machines agree fast enough",
-}
-
 ANSWERS = r"""
+=== parts
+rows: averages over neighbours: the rows sum to 1
+columns: the mean stays: the columns sum to 1, too, on every graph
+factor: machines agree fast enough
 === right: weight 1 / (1 + the largest number) for each pair, symmetric
 def mixing_matrix(neighbours):
     p = len(neighbours)

@@ -1,12 +1,7 @@
-"""Known answers to `rounds_and_words`."""
-
-EXERCISE = "rounds_and_words"
-PARTS = {
-    "rounds": "the number of rounds",
-    "words": "the words that a machine sends",
-}
-
 ANSWERS = r"""
+=== parts
+rounds: the number of rounds
+words: the words that a machine sends
 === base
 def rounds_and_words(p, n, steps, period, first):
     alone = min(first, steps)
@@ -21,6 +16,8 @@ def rounds_and_words(p, n, steps, period, first):
 +    rounds = alone + (steps + period - 1) // period
 === wrong: no rounds at first :: all :: first `first` steps
 +    rounds = (steps - alone + period - 1) // period
+=== wrong: a single step has no round :: all :: expected :: hidden only
++    rounds = alone + (steps - alone + period - 1) // period if steps > 1 else 0
 === wrong: more first steps than steps :: all :: fewer than `first`
 -    alone = min(first, steps)
 +    alone = first
@@ -48,9 +45,6 @@ def rounds_and_words(p, n, steps, period, first):
     alone = min(first, steps)
     rounds = alone + -(-(steps - alone) // period)
     return rounds, rounds * 2 * (p - 1) * (n % 2**32) / p
-=== wrong: a single step has no round :: all :: expected :: hidden only
--    rounds = alone + (steps - alone + period - 1) // period
-+    rounds = alone + (steps - alone + period - 1) // period if steps > 1 else 0
 === right: counts step by step, and message by message
 def rounds_and_words(p, n, steps, period, first):
     rounds = sum(

@@ -1,15 +1,10 @@
-"""Known answers to `backward`."""
-
-EXERCISE = "backward"
-PARTS = {
-    "path": "the chain rule along one path",
-    "sum": "what was used several times gets the sum",
-    "whole": "a node hands on when its gradient is whole",
-    "once": "each node's vjp is called once, whatever was called before",
-    "deep": "10,000 nodes deep",
-}
-
 ANSWERS = r"""
+=== parts
+path: the chain rule along one path
+sum: what was used several times gets the sum
+whole: a node hands on when its gradient is whole
+once: each node's vjp is called once, whatever was called before
+deep: 10,000 nodes deep
 === base
 def backward(root):
     order, seen, stack = [], set(), [(root, False)]
@@ -29,9 +24,13 @@ def backward(root):
 === wrong: of three parents the third is dropped :: sum, whole :: any number of parents
 -            for p, g in zip(node.parents, node.vjp(node.grad)):
 +            for p, g in zip(node.parents[:2], node.vjp(node.grad)):
+=== wrong: a parent that stands there twice is taken once :: sum, whole :: b = a * a
++            for p, g in dict(zip(node.parents, node.vjp(node.grad))).items():
 === wrong: a gradient of 0 is not handed on :: whole :: 0 is a gradient like any other
 -        if node.parents:
 +        if node.parents and node.grad:
+=== wrong: vjp is asked three times :: once :: Every node's vjp was called 3 times
++        if node.parents and len(node.vjp(node.grad)) == len(node.parents) and node.vjp(node.grad) != []:
 === wrong: only the leaves keep their gradients :: path, sum, whole, deep :: has to be set, and to stay
                  p.grad += g
 +            node.grad = 0.0
@@ -64,6 +63,14 @@ def backward(root):
 +                p.grad = g
 === wrong: the root's gradient is not set :: path, sum, whole, deep :: does the walk begin with root.grad = 1.0
 -    root.grad = 1.0
+=== wrong: the gradients are returned, and not set :: path, sum, whole, deep :: the root: expected 1, got 0
++    grads = dict.fromkeys(order, 0.0)
++    grads[root] = 1.0
+-            for p, g in zip(node.parents, node.vjp(node.grad)):
+-                p.grad += g
++            for p, g in zip(node.parents, node.vjp(grads[node])):
++                grads[p] += g
++    return grads
 === wrong: passed on before it is whole (the naive recursion) :: whole, once, deep :: it passed its gradient on before
 def backward(root):
     def visit(node):
@@ -127,9 +134,6 @@ def backward(root):
 === wrong: the order is not reversed :: path, sum, whole, deep :: backward(f)
 -    for node in order[::-1]:
 +    for node in order:
-=== wrong: a parent that stands there twice is taken once :: sum, whole :: b = a * a
--            for p, g in zip(node.parents, node.vjp(node.grad)):
-+            for p, g in dict(zip(node.parents, node.vjp(node.grad))).items():
 === wrong: nodes are known by their values :: whole :: Nodes with equal values are different nodes
 -        elif node not in seen:
 -            seen.add(node)
@@ -160,9 +164,6 @@ def backward(root):
                 grads[p] += g
         for node in nodes:
             node.grad = grads[node]
-=== wrong: vjp is asked three times :: once :: Every node's vjp was called 3 times
--        if node.parents:
-+        if node.parents and len(node.vjp(node.grad)) == len(node.parents) and node.vjp(node.grad) != []:
 === wrong: a node without a gradient does not take its turn :: whole :: 0 is a gradient like any other
 def backward(root):
     uses, stack, seen = {}, [root], {root}
@@ -205,15 +206,6 @@ def backward(root):
 -                p.grad += g
 +            for p, g in zip(node.parents, node.vjp(1.0)):
 +                p.grad += g * node.grad
-=== wrong: the gradients are returned, and not set :: path, sum, whole, deep :: the root: expected 1, got 0
--    root.grad = 1.0
-+    grads = dict.fromkeys(order, 0.0)
-+    grads[root] = 1.0
--            for p, g in zip(node.parents, node.vjp(node.grad)):
--                p.grad += g
-+            for p, g in zip(node.parents, node.vjp(grads[node])):
-+                grads[p] += g
-+    return grads
 === right: marks on the nodes, which are taken off again
 def backward(root):
     order, stack = [], [root]

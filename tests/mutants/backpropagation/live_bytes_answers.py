@@ -1,13 +1,8 @@
-"""Known answers to `live_bytes`."""
-
-EXERCISE = "live_bytes"
-PARTS = {
-    "evaluation": "evaluation",
-    "kept": "training, nothing freed",
-    "freed": "training, freed as backward passes",
-}
-
 ANSWERS = r"""
+=== parts
+evaluation: evaluation
+kept: training, nothing freed
+freed: training, freed as backward passes
 === right: closed forms
 def live_bytes(widths, batch, mode):
     a = [batch * n for n in widths]
@@ -26,14 +21,12 @@ def live_bytes(widths, batch, mode):
 +        return 2 * sum(a) - a[0] + sum(w)
 +    return max(sum(a[:i + 1]) + a[i] + (i > 1) * a[i - 1] + sum(w[i:]) for i in L)
 === wrong: 4 bytes a number :: all :: 8 bytes here, not 4
--        return 8 * max(a[i - 1] + a[i] for i in L)
 +        return 4 * max(a[i - 1] + a[i] for i in L)
 -        return 8 * (2 * sum(a) - a[0] + sum(w))
 -    return 8 * max(sum(a[:i + 1]) + a[i] + (i > 1) * a[i - 1] + sum(w[i:]) for i in L)
 +        return 4 * (2 * sum(a) - a[0] + sum(w))
 +    return 4 * max(sum(a[:i + 1]) + a[i] + (i > 1) * a[i - 1] + sum(w[i:]) for i in L)
 === wrong: the last layer is missing :: evaluation :: The last layer is missing
--        return 8 * max(a[i - 1] + a[i] for i in L)
 +        return 8 * max([a[i - 1] + a[i] for i in L[:-1]] or [0])
 === wrong: evaluation keeps all :: evaluation :: in evaluation an activation is freed
 +        return 8 * sum(a)
@@ -41,6 +34,12 @@ def live_bytes(widths, batch, mode):
 +        return 8 * max(a)
 === wrong: the two largest, neighbours or not :: evaluation :: need not be neighbours
 +        return 8 * sum(sorted(a)[-2:])
+=== wrong: the weights count :: all :: in any case
++        return 8 * (max(a[i - 1] + a[i] for i in L) + sum(w))
+-        return 8 * (2 * sum(a) - a[0] + sum(w))
+-    return 8 * max(sum(a[:i + 1]) + a[i] + (i > 1) * a[i - 1] + sum(w[i:]) for i in L)
++        return 8 * (2 * sum(a) - a[0] + 2 * sum(w))
++    return 8 * (max(sum(a[:i + 1]) + a[i] + (i > 1) * a[i - 1] + sum(w[i:]) for i in L) + sum(w))
 === wrong: looks between the steps :: freed :: the peak lies within a step
 -    return 8 * max(sum(a[:i + 1]) + a[i] + (i > 1) * a[i - 1] + sum(w[i:]) for i in L)
 +    return 8 * max([sum(a) + a[-1]] + [sum(a[:i]) + (i > 1) * a[i - 1] + sum(w[i:]) for i in L])
@@ -68,13 +67,6 @@ def live_bytes(widths, batch, mode):
 === wrong: weights with a bias :: kept, freed :: 'nothing freed'): expected
 +        return 8 * (2 * sum(a) - a[0] + sum(w) + sum(widths[1:]))
 +    return 8 * max(sum(a[:i + 1]) + a[i] + (i > 1) * a[i - 1] + sum(w[i:]) + sum(widths[i:]) for i in L)
-=== wrong: the weights count :: all :: in any case
--        return 8 * max(a[i - 1] + a[i] for i in L)
-+        return 8 * (max(a[i - 1] + a[i] for i in L) + sum(w))
--        return 8 * (2 * sum(a) - a[0] + sum(w))
--    return 8 * max(sum(a[:i + 1]) + a[i] + (i > 1) * a[i - 1] + sum(w[i:]) for i in L)
-+        return 8 * (2 * sum(a) - a[0] + 2 * sum(w))
-+    return 8 * (max(sum(a[:i + 1]) + a[i] + (i > 1) * a[i - 1] + sum(w[i:]) for i in L) + sum(w))
 === wrong: the list is used up :: evaluation :: live_bytes changed its argument widths[0]
      w = [0] + [m * n for m, n in zip(widths, widths[1:])]
 +    widths.reverse()

@@ -1,12 +1,7 @@
-"""Known answers to `vjp_broadcast_add`."""
-
-EXERCISE = "vjp_broadcast_add"
-PARTS = {
-    "leading": "axes that were added in front",
-    "stretched": "axes of length 1 that were stretched",
-}
-
 ANSWERS = r"""
+=== parts
+leading: axes that were added in front
+stretched: axes of length 1 that were stretched
 === wrong: leading axes alone :: stretched :: gradient of x: expected an array of shape
 def vjp_broadcast_add(g, x, y):
     def to(shape):

@@ -1,13 +1,8 @@
-"""Known answers to `vjp_matmul`."""
-
-EXERCISE = "vjp_matmul"
-PARTS = {
-    "of x": "the gradient of X",
-    "of w": "the gradient of W",
-    "memory": "in the memory of a few matrices",
-}
-
 ANSWERS = r"""
+=== parts
+of x: the gradient of X
+of w: the gradient of W
+memory: in the memory of a few matrices
 === wrong: W is not transposed where it fits :: of x :: W is not transposed
 def vjp_matmul(g, X, W):
     return g @ (W if W.shape[0] == W.shape[1] else W.T), X.T @ g

@@ -1,12 +1,7 @@
-"""Known answers to `vjp_mul`."""
-
-EXERCISE = "vjp_mul"
-PARTS = {
-    "unchanged": "g, x and y are left as they were",
-    "values": "the gradients of x and y",
-}
-
 ANSWERS = r"""
+=== parts
+unchanged: g, x and y are left as they were
+values: the gradients of x and y
 === wrong: swapped :: values :: swapped
 def vjp_mul(g, x, y):
     return g * x, g * y

@@ -1,13 +1,8 @@
-"""Known answers to `pass_seconds`."""
-
-EXERCISE = "pass_seconds"
-PARTS = {
-    "compute": "no messages: the machines compute",
-    "each": "an all-reduce after each step",
-    "several": "an all-reduce after several steps; one machine alone",
-}
-
 ANSWERS = r"""
+=== parts
+compute: no messages: the machines compute
+each: an all-reduce after each step
+several: an all-reduce after several steps; one machine alone
 === base
 def pass_seconds(cluster, ranks, batch_size, period):
     p = len(ranks)
@@ -29,18 +24,16 @@ def pass_seconds(cluster, ranks, batch_size, period):
 +    return steps * batch_size * cluster.sample_seconds * slowest + steps / period * ring
 === wrong: all machines share :: all :: were not chosen compute nothing
 +    return steps * batch_size / cluster.workers * cluster.sample_seconds * slowest + steps / period * ring
+=== wrong: always an all-reduce :: several :: are `period` steps
++    return steps * batch_size / p * cluster.sample_seconds * slowest + steps * ring
 === wrong: whole messages :: each, several :: has nbytes / p bytes
 -    message = cluster.alpha + cluster.nbytes / p * cluster.beta
 +    message = cluster.alpha + cluster.nbytes * cluster.beta
+=== wrong: a message without alpha :: each, several :: takes alpha, too
++    message = cluster.nbytes / p * cluster.beta
 === wrong: half a ring :: each, several :: (p - 1) for the sums
 -    ring = 2 * (p - 1) * message
 +    ring = (p - 1) * message
-=== wrong: a message without alpha :: each, several :: takes alpha, too
--    message = cluster.alpha + cluster.nbytes / p * cluster.beta
-+    message = cluster.nbytes / p * cluster.beta
-=== wrong: always an all-reduce :: several :: are `period` steps
--    return steps * batch_size / p * cluster.sample_seconds * slowest + steps / period * ring
-+    return steps * batch_size / p * cluster.sample_seconds * slowest + steps * ring
 === right: by steps
 def pass_seconds(cluster, ranks, batch_size, period):
     share = batch_size / len(ranks)

@@ -1,13 +1,8 @@
-"""Known answers to `best_interval`."""
-
-EXERCISE = "best_interval"
-PARTS = {
-    "fast": "the best interval, writing takes little time",
-    "slow": "the best interval, writing takes long",
-    "goodput": "goodput",
-}
-
 ANSWERS = r"""
+=== parts
+fast: the best interval, writing takes little time
+slow: the best interval, writing takes long
+goodput: goodput
 === base
 import math
 def best_interval(nodes, mtbf, write, restart):
@@ -40,13 +35,7 @@ def best_interval(nodes, mtbf, write, restart):
 === wrong: failures are rare :: slow, goodput :: with the best one
 -        return tau / (M * math.exp(restart / M) * (math.exp((tau + write) / M) - 1))
 +        return 1 - write / tau - tau / (2 * M)
-=== wrong: of one machine :: fast, slow, goodput :: with the best one
--    M = mtbf / nodes
-+    M = mtbf
-=== wrong: the machines fail one after the other :: fast, slow, goodput :: with the best one
-+    M = mtbf * nodes
 === wrong: without the restart :: goodput :: After each failure, the restart takes time
--        return tau / (M * math.exp(restart / M) * (math.exp((tau + write) / M) - 1))
 +        return tau / (M * (math.exp((tau + write) / M) - 1))
 === wrong: no failure during a restart :: goodput :: Failures come during a restart
 +        return tau / ((M + restart) * (math.exp((tau + write) / M) - 1))
@@ -56,6 +45,11 @@ def best_interval(nodes, mtbf, write, restart):
 +        return (tau + write) / (M * math.exp(restart / M) * (math.exp((tau + write) / M) - 1))
 === wrong: the restart in each interval :: all :: with the best one
 +        return tau / (M * (math.exp((tau + write + restart) / M) - 1))
+=== wrong: of one machine :: fast, slow, goodput :: with the best one
+-    M = mtbf / nodes
++    M = mtbf
+=== wrong: the machines fail one after the other :: fast, slow, goodput :: with the best one
++    M = mtbf * nodes
 === wrong: the time for a second of work :: goodput :: the work over the time
 -    return tau, share(tau)
 +    return tau, 1 / share(tau)

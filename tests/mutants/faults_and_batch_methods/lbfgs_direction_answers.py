@@ -1,15 +1,10 @@
-"""Known answers to `lbfgs_direction`."""
-
-EXERCISE = "lbfgs_direction"
-PARTS = {
-    "empty": "no pairs",
-    "one": "one pair",
-    "several": "several pairs",
-    "rejected": "pairs with s·y <= 0 are left out",
-    "commands": "only scalars come back, from few commands",
-}
-
 ANSWERS = r"""
+=== parts
+empty: no pairs
+one: one pair
+several: several pairs
+rejected: pairs with s·y <= 0 are left out
+commands: only scalars come back, from few commands
 === base
 def lbfgs_direction(shards, m):
     def dot(x, y):
@@ -46,6 +41,12 @@ def lbfgs_direction(shards, m):
 === wrong: steepest descent :: one, several, rejected, commands :: the pairs were not used
 -    for i in range(m - 1, -1, -1):
 +    for i in []:
+=== wrong: the oldest pair first :: several, rejected, commands :: begins with the newest pair
++    for i in range(m):
+=== wrong: the last pair is forgotten :: one, several, rejected, commands :: expected
++    for i in range(m - 2, -1, -1):
+=== wrong: the first pair is forgotten :: one, several, rejected, commands :: expected
++    for i in range(m - 1, 0, -1):
 === wrong: no scaling between the loops :: one, several, rejected, commands :: of the newest pair
 -        scale(sy / dot(f"y{i}", f"y{i}"), "d")
 +        pass
@@ -63,19 +64,23 @@ def lbfgs_direction(shards, m):
 === wrong: both loops in one order :: several, rejected, commands :: the second one back
 -    for i, sy, alpha in reversed(used):
 +    for i, sy, alpha in used:
-=== wrong: the oldest pair first :: several, rejected, commands :: begins with the newest pair
--    for i in range(m - 1, -1, -1):
-+    for i in range(m):
-=== wrong: the last pair is forgotten :: one, several, rejected, commands :: expected
-+    for i in range(m - 2, -1, -1):
-=== wrong: the first pair is forgotten :: one, several, rejected, commands :: expected
-+    for i in range(m - 1, 0, -1):
 === wrong: alpha + beta :: one, several, rejected, commands :: d += (alpha - beta) s
 -        axpy(alpha - beta, f"s{i}", "d")
 +        axpy(alpha + beta, f"s{i}", "d")
+=== wrong: float32 coefficients :: one, several, rejected, commands :: expected
++        axpy(np.float32(alpha - beta), f"s{i}", "d")
+=== wrong: alpha s and beta s apart :: commands :: Two axpy for each pair
++        axpy(alpha, f"s{i}", "d")
++        axpy(-beta, f"s{i}", "d")
 === wrong: beta of s :: one, several, rejected, commands :: with y
 -        beta = dot(f"y{i}", "d") / sy
 +        beta = dot(f"s{i}", "d") / sy
+=== wrong: s·y once more :: commands :: Keep each s·y of the first loop
++        beta = dot(f"y{i}", "d") / dot(f"s{i}", f"y{i}")
+=== wrong: copied anew for each pair :: commands :: grow with the history
++        beta = dot(f"y{i}", "d") / sy
++        for shard in shards:
++            shard.copy("d", "before")
 === wrong: alpha of g :: several, rejected, commands :: from d as it is then, not from g
 -        alpha = dot(f"s{i}", "d") / sy
 +        alpha = dot(f"s{i}", "g") / sy
@@ -89,17 +94,14 @@ def lbfgs_direction(shards, m):
 +        if sy == 0:
 === wrong: s·y of zero is used :: rejected, commands :: division by zero :: raised
 +        if sy < 0:
+=== wrong: a pair is left out if one shard's elements say so :: one, several, rejected, commands :: expected
++        if min(shard.dot(f"s{i}", f"y{i}") for shard in shards) <= 0:
 === wrong: all older pairs are left out, too :: rejected, commands :: not all older ones
 -            continue
 +            break
-=== wrong: a pair is left out if one shard's elements say so :: one, several, rejected, commands :: expected
--        if sy <= 0:
-+        if min(shard.dot(f"s{i}", f"y{i}") for shard in shards) <= 0:
 === wrong: the curvature's magnitude :: rejected, commands :: expected
 -        sy = dot(f"s{i}", f"y{i}")
--        if sy <= 0:
 +        sy = abs(dot(f"s{i}", f"y{i}"))
-+        if sy <= 0:
 === wrong: the dot product of the first shard :: one, several, rejected, commands :: expected
 -        return sum(shard.dot(x, y) for shard in shards)
 +        return shards[0].dot(x, y) or 1.0
@@ -109,21 +111,6 @@ def lbfgs_direction(shards, m):
 +    for shard in every:
 +        of_shard([shard], m)
 +def of_shard(shards, m):
-=== wrong: float32 coefficients :: one, several, rejected, commands :: expected
--        axpy(alpha - beta, f"s{i}", "d")
-+        axpy(np.float32(alpha - beta), f"s{i}", "d")
-=== wrong: s·y once more :: commands :: Keep each s·y of the first loop
--        beta = dot(f"y{i}", "d") / sy
-+        beta = dot(f"y{i}", "d") / dot(f"s{i}", f"y{i}")
-=== wrong: alpha s and beta s apart :: commands :: Two axpy for each pair
--        axpy(alpha - beta, f"s{i}", "d")
-+        axpy(alpha, f"s{i}", "d")
-+        axpy(-beta, f"s{i}", "d")
-=== wrong: copied anew for each pair :: commands :: grow with the history
--        beta = dot(f"y{i}", "d") / sy
-+        beta = dot(f"y{i}", "d") / sy
-+        for shard in shards:
-+            shard.copy("d", "before")
 === wrong: the gradient is changed :: all :: expected
 -        shard.copy("g", "d")
 -    used = []
@@ -131,8 +118,6 @@ def lbfgs_direction(shards, m):
 +        shard.copy("g", "d")
 +    used = []
 === wrong: g is the place for work :: commands :: g was changed
--        shard.copy("g", "d")
--    used = []
 +        shard.copy("g", "d")
 +        shard.scale(0.0, "g")
 +    used = []

@@ -1,15 +1,10 @@
-"""Known answers to `run_portions`."""
-
-EXERCISE = "run_portions"
-PARTS = {
-    "sum": "each portion counts once",
-    "first": "a free worker gets the next portion",
-    "copies": "at the end, copies of what is unfinished",
-    "bits": "the same bits whatever the speeds",
-    "stopped": "workers that never return",
-}
-
 ANSWERS = r"""
+=== parts
+sum: each portion counts once
+first: a free worker gets the next portion
+copies: at the end, copies of what is unfinished
+bits: the same bits whatever the speeds
+stopped: workers that never return
 === base
 def run_portions(n, workers, give, wait):
     times = [0] * n
@@ -32,18 +27,14 @@ def run_portions(n, workers, give, wait):
         total += found[i]
     return total
 === wrong: copies are added, too :: sum, bits, stopped :: A portion counts once
+     times = [0] * n
++    came = []
+         w, i, gradient = wait()
++        came.append(gradient)
 -    total = found[0].copy()
-+    total = sum(came)
 -    for i in range(1, n):
 -        total += found[i]
--    return total
-+    return total
--        w, i, gradient = wait()
-+        w, i, gradient = wait()
-+        came.append(gradient)
--    times = [0] * n
-+    times = [0] * n
-+    came = []
++    total = sum(came)
 === wrong: added in the order of arrival :: bits :: on workers of other speeds
 -    total = found[0].copy()
 -    for i in range(1, n):
@@ -69,14 +60,12 @@ def run_portions(n, workers, give, wait):
 +        unfinished = [i for i in range(n) if i not in found and times[i] < 2]
 +        if not unfinished:
 +            return
+=== wrong: copies of finished portions :: copies, stopped :: this one has a result
++        unfinished = range(n)
 === wrong: copies from the beginning :: first, copies, stopped :: First every portion is handed out once
 -        i = min(unfinished, key=lambda i: (times[i], i))
 +        i = min(unfinished)
-=== wrong: copies of finished portions :: copies, stopped :: this one has a result
--        unfinished = [i for i in range(n) if i not in found]
-+        unfinished = range(n)
 === wrong: the highest number of those that are equal :: copies, stopped :: the lowest number comes first
--        i = min(unfinished, key=lambda i: (times[i], i))
 +        i = min(unfinished, key=lambda i: (times[i], -i if times[i] else i))
 === wrong: always copies of the first unfinished portion :: copies, stopped :: Copies go round
 +        i = min(unfinished, key=lambda i: (times[i] > 0, i))
@@ -84,16 +73,12 @@ def run_portions(n, workers, give, wait):
 +        i = min(unfinished, key=lambda i: (times[i], -i))
 === wrong: all copies are waited for :: copies, stopped :: are not waited for
 -    while len(found) < n:
--        w, i, gradient = wait()
 +    busy = workers
 +    while busy:
-+        w, i, gradient = wait()
+         w, i, gradient = wait()
 +        busy -= 1
--            hand_out(w)
--    total = found[0].copy()
-+            hand_out(w)
+             hand_out(w)
 +            busy += 1
-+    total = found[0].copy()
 === wrong: each round waits for all workers :: first, copies, stopped :: expected portion
 def run_portions(n, workers, give, wait):
     found = {}

@@ -1,15 +1,10 @@
-"""Known answers to `train_with_checkpoints`."""
-
-EXERCISE = "train_with_checkpoints"
-PARTS = {
-    "plain": "without a kill",
-    "between": "killed between two operations",
-    "inside": "killed in the middle of a write",
-    "twice": "killed again on the way back",
-    "rest": "the rest",
-}
-
 ANSWERS = r"""
+=== parts
+plain: without a kill
+between: killed between two operations
+inside: killed in the middle of a write
+twice: killed again on the way back
+rest: the rest
 === base
 def train_with_checkpoints(state, step, steps, k, storage):
     start = 0
@@ -30,13 +25,7 @@ def train_with_checkpoints(state, step, steps, k, storage):
 -    if "saved" in storage.names():
 -        start, state = storage.read("saved")
 +    pass
-=== wrong: written in place :: inside, twice :: is incomplete :: raised
--            storage.write("saved.tmp", (t + 1, state))
--            storage.rename("saved.tmp", "saved")
-+            storage.write("saved", (t + 1, state))
 === wrong: written in place, and nothing is read that is incomplete :: inside, twice :: No file is complete
--    if "saved" in storage.names():
--        start, state = storage.read("saved")
 +    if "saved" in storage.names():
 +        try:
 +            start, state = storage.read("saved")
@@ -45,42 +34,55 @@ def train_with_checkpoints(state, step, steps, k, storage):
 -            storage.write("saved.tmp", (t + 1, state))
 -            storage.rename("saved.tmp", "saved")
 +            storage.write("saved", (t + 1, state))
-=== wrong: the old file is renamed first :: between, inside, twice :: complete file, 'old', which was not read
+=== wrong: the unfinished file is read, too :: inside, twice :: is incomplete :: raised
++    for name in storage.names():
++        start, state = storage.read(name)
+=== wrong: read without looking :: plain, between, inside, twice :: there is no file :: raised
++    start, state = storage.read("saved")
+=== wrong: written in place :: inside, twice :: is incomplete :: raised
 -            storage.write("saved.tmp", (t + 1, state))
 -            storage.rename("saved.tmp", "saved")
++            storage.write("saved", (t + 1, state))
+=== wrong: the old file is renamed first :: between, inside, twice :: complete file, 'old', which was not read
 +            if "saved" in storage.names():
 +                storage.rename("saved", "old")
 +            storage.write("saved", (t + 1, state))
-=== wrong: the unfinished file is read, too :: inside, twice :: is incomplete :: raised
--    if "saved" in storage.names():
--        start, state = storage.read("saved")
-+    for name in storage.names():
-+        start, state = storage.read(name)
 === wrong: the number of steps in a file of its own :: plain, between, inside, twice :: one value, in one file
--            storage.write("saved.tmp", (t + 1, state))
--            storage.rename("saved.tmp", "saved")
 +            storage.write("a", t + 1)
 +            storage.rename("a", "count")
 +            storage.write("b", state)
 +            storage.rename("b", "saved")
 -        start, state = storage.read("saved")
 +        start, state = storage.read("count"), storage.read("saved")
+=== wrong: renamed before it is written :: plain, between, inside, twice :: there is no file :: raised
++            storage.rename("saved.tmp", "saved")
++            storage.write("saved.tmp", (t + 1, state))
 === wrong: the state alone :: between, inside, twice :: expected
 -        start, state = storage.read("saved")
 +        state = storage.read("saved")
 -            storage.write("saved.tmp", (t + 1, state))
 +            storage.write("saved.tmp", state)
+=== wrong: the other way round :: between, inside, twice :: started again: train_with_checkpoints raised :: raised
++        state, start = storage.read("saved")
 === wrong: the number of the last step, not of the next :: between, inside, twice :: the state after
 -            storage.write("saved.tmp", (t + 1, state))
 +            storage.write("saved.tmp", (t, state))
 === wrong: a step is left out :: between, inside, twice :: the state after
 +            storage.write("saved.tmp", (t + 2, state))
+=== wrong: float32 :: between, inside, twice :: rounded to float32
++            storage.write("saved.tmp", (t + 1, state.astype(np.float32)))
+-        start, state = storage.read("saved")
++        start, state = storage.read("saved")
++        state = state.astype(float)
+=== wrong: text of six digits :: between, inside, twice :: expected
++            storage.write("saved.tmp", (t + 1, " ".join(f"{x:.6g}" for x in state)))
+-        start, state = storage.read("saved")
++        start, state = storage.read("saved")
++        state = np.array(state.split(), float)
 === wrong: saved before the step :: between, inside, twice :: expected
 -        state = step(state, t)
--        if (t + 1) % k == 0:
--            storage.write("saved.tmp", (t + 1, state))
 +        before, state = state, step(state, t)
-+        if (t + 1) % k == 0:
+-            storage.write("saved.tmp", (t + 1, state))
 +            storage.write("saved.tmp", (t + 1, before))
 === wrong: every step is saved :: plain :: is for k steps, not for each
 -        if (t + 1) % k == 0:
@@ -93,30 +95,6 @@ def train_with_checkpoints(state, step, steps, k, storage):
 +        if t + 1 == steps:
 === wrong: every k steps since the start of the process, and only once :: between, inside, twice :: made again
 +        if t + 1 - start == k:
-=== wrong: float32 :: between, inside, twice :: rounded to float32
--            storage.write("saved.tmp", (t + 1, state))
-+            storage.write("saved.tmp", (t + 1, state.astype(np.float32)))
--        start, state = storage.read("saved")
-+        start, state = storage.read("saved")
-+        state = state.astype(float)
-=== wrong: text of six digits :: between, inside, twice :: expected
--            storage.write("saved.tmp", (t + 1, state))
-+            storage.write("saved.tmp", (t + 1, " ".join(f"{x:.6g}" for x in state)))
--        start, state = storage.read("saved")
-+        start, state = storage.read("saved")
-+        state = np.array(state.split(), float)
-=== wrong: renamed before it is written :: plain, between, inside, twice :: there is no file :: raised
--            storage.write("saved.tmp", (t + 1, state))
--            storage.rename("saved.tmp", "saved")
-+            storage.rename("saved.tmp", "saved")
-+            storage.write("saved.tmp", (t + 1, state))
-=== wrong: read without looking :: plain, between, inside, twice :: there is no file :: raised
--    if "saved" in storage.names():
--        start, state = storage.read("saved")
-+    start, state = storage.read("saved")
-=== wrong: the other way round :: between, inside, twice :: started again: train_with_checkpoints raised :: raised
--        start, state = storage.read("saved")
-+        state, start = storage.read("saved")
 === wrong: two files by turns since the start of the process :: twice :: made again
 def train_with_checkpoints(state, step, steps, k, storage):
     t, saves = 0, 0
@@ -135,9 +113,7 @@ def train_with_checkpoints(state, step, steps, k, storage):
             saves += 1
     return state
 === wrong: steps from 1 on :: plain, between, inside, twice :: expected
--    for t in range(start, steps):
 -        state = step(state, t)
-+    for t in range(start, steps):
 +        state = step(state, t + 1)
 === wrong: one step too many :: plain, between, inside, twice :: expected no other step
 -    for t in range(start, steps):

@@ -1,14 +1,9 @@
-"""Known answers to `corrected_entries`."""
-
-EXERCISE = "corrected_entries"
-PARTS = {
-    "constant": "constant gradients: entries that wait move as far as with dense momentum",
-    "any": "any gradients: what was sent and what waits are the steps of dense momentum",
-    "entries": "the right entries are sent and cleared, also with equal magnitudes",
-    "masked": "with masking",
-}
-
 ANSWERS = r"""
+=== parts
+constant: constant gradients: entries that wait move as far as with dense momentum
+any: any gradients: what was sent and what waits are the steps of dense momentum
+entries: the right entries are sent and cleared, also with equal magnitudes
+masked: with masking
 === base
 def corrected_entries(gradient, velocity, waiting, m, k, masking):
     velocity *= m
@@ -23,6 +18,16 @@ def corrected_entries(gradient, velocity, waiting, m, k, masking):
 === wrong: ranked in float32 :: entries :: indices: expected
 -    indices = np.argsort(-np.abs(waiting), kind="stable")[:k]
 +    indices = np.argsort(-np.abs(waiting).astype(np.float32), kind="stable")[:k]
+=== wrong: chosen by the gradient :: entries, masked :: indices
++    indices = np.argsort(-np.abs(gradient), kind="stable")[:k]
+=== wrong: without magnitude :: entries, masked :: choose the largest magnitudes
++    indices = np.argsort(-waiting, kind="stable")[:k]
+=== wrong: a sort that is not stable :: entries :: kind='stable'
++    indices = np.argsort(-np.abs(waiting))[:k]
+=== wrong: the last k of an ascending sort, which are all if k is 0 :: constant, entries :: is all of x if k is 0
++    indices = len(waiting) - 1 - np.argsort(np.abs(waiting[::-1]), kind="stable")[-k:]
+=== wrong: chosen by the velocity :: entries, masked :: chosen by the velocity
++    indices = np.argsort(-np.abs(velocity), kind="stable")[:k]
 === wrong: the gradients wait :: all :: without the momentum of the steps
 -    waiting += velocity
 +    waiting += gradient
@@ -33,7 +38,6 @@ def corrected_entries(gradient, velocity, waiting, m, k, masking):
 === wrong: the sent entries stay :: any, entries, masked :: they would be sent again
 -    waiting[indices] = 0
 === wrong: everything is cleared :: all :: by the last velocity alone
--    waiting[indices] = 0
 +    waiting[...] = 0
 === wrong: momentum twice :: all :: momentum is in v already
      velocity += gradient
@@ -45,16 +49,10 @@ def corrected_entries(gradient, velocity, waiting, m, k, masking):
 +    gradient += velocity
 +    velocity[...] = gradient
 === wrong: the velocity of the step before :: all :: The old velocity was added
-def corrected_entries(gradient, velocity, waiting, m, k, masking):
-    waiting += velocity
-    velocity *= m
-    velocity += gradient
-    indices = np.argsort(-np.abs(waiting), kind="stable")[:k]
-    values = waiting[indices]
-    waiting[indices] = 0
-    if masking:
-        velocity[indices] = 0
-    return indices, values
+ def corrected_entries(gradient, velocity, waiting, m, k, masking):
++    waiting += velocity
+     velocity += gradient
+-    waiting += velocity
 === wrong: always masked :: any, entries :: masking is the other way round, or missing
 -    if masking:
 -        velocity[indices] = 0
@@ -62,17 +60,6 @@ def corrected_entries(gradient, velocity, waiting, m, k, masking):
 === wrong: never masked :: masked :: masking is the other way round, or missing
 -    if masking:
 -        velocity[indices] = 0
-=== wrong: chosen by the gradient :: entries, masked :: indices
--    indices = np.argsort(-np.abs(waiting), kind="stable")[:k]
-+    indices = np.argsort(-np.abs(gradient), kind="stable")[:k]
-=== wrong: without magnitude :: entries, masked :: choose the largest magnitudes
-+    indices = np.argsort(-waiting, kind="stable")[:k]
-=== wrong: a sort that is not stable :: entries :: kind='stable'
-+    indices = np.argsort(-np.abs(waiting))[:k]
-=== wrong: the last k of an ascending sort, which are all if k is 0 :: constant, entries :: is all of x if k is 0
-+    indices = len(waiting) - 1 - np.argsort(np.abs(waiting[::-1]), kind="stable")[-k:]
-=== wrong: chosen by the velocity :: entries, masked :: chosen by the velocity
-+    indices = np.argsort(-np.abs(velocity), kind="stable")[:k]
 === wrong: zeros are not sent :: entries :: Exactly k entries
      indices = np.argsort(-np.abs(waiting), kind="stable")[:k]
 +    indices = indices[waiting[indices] != 0]

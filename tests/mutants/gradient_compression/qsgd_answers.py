@@ -1,14 +1,9 @@
-"""Known answers to `qsgd`."""
-
-EXERCISE = "qsgd"
-PARTS = {
-    "levels": "the norm, and the levels for the given random numbers",
-    "average": "right on average, and the squared error within its bound",
-    "bytes": "one byte a number",
-    "corners": "zeros, one number, whole multiples, tiny numbers, a hundred levels",
-}
-
 ANSWERS = r"""
+=== parts
+levels: the norm, and the levels for the given random numbers
+average: right on average, and the squared error within its bound
+bytes: one byte a number
+corners: zeros, one number, whole multiples, tiny numbers, a hundred levels
 === base
 def qsgd(gradient, s, uniform):
     norm = np.linalg.norm(gradient)
@@ -29,24 +24,28 @@ def qsgd(gradient, s, uniform):
 +    levels = lower + (uniform[0] < a - lower)
 === wrong: its own random numbers :: all :: levels
 +    levels = lower + (np.random.default_rng(0).random(len(a)) < a - lower)
+=== wrong: also where the random number is equal to the rest :: corners :: equal to the rest
++    levels = lower + (uniform <= a - lower)
 === wrong: floor of the signed number :: levels, bytes, corners :: floor of a negative number
 -    a = s * np.abs(gradient) / norm
 +    a = s * gradient / norm
 -    return norm, (np.sign(gradient) * levels).astype(np.int8)
 +    return norm, (levels).astype(np.int8)
+=== wrong: an epsilon in the norm :: corners :: levels
++    a = s * np.abs(gradient) / (norm + 1e-8)
+=== wrong: the rest in float32 :: corners :: expected 2 at [0], got 1
++    a = (s * np.abs(gradient) / norm).astype(np.float32)
+=== wrong: the gradient is overwritten :: levels :: changed its argument gradient
++    sign = np.sign(gradient)
++    a = np.abs(gradient, out=gradient)
++    a *= s / norm
+-    return norm, (np.sign(gradient) * levels).astype(np.int8)
++    return norm, (sign * levels).astype(np.int8)
 === wrong: whole numbers in float64 :: bytes :: one byte a number
 -        return 0.0, np.zeros(len(gradient), np.int8)
 +        return 0.0, np.zeros(len(gradient))
 -    return norm, (np.sign(gradient) * levels).astype(np.int8)
 +    return norm, np.sign(gradient) * levels
-=== wrong: an epsilon in the norm :: corners :: levels
--    a = s * np.abs(gradient) / norm
-+    a = s * np.abs(gradient) / (norm + 1e-8)
-=== wrong: the rest in float32 :: corners :: expected 2 at [0], got 1
-+    a = (s * np.abs(gradient) / norm).astype(np.float32)
-=== wrong: also where the random number is equal to the rest :: corners :: equal to the rest
--    levels = lower + (uniform < a - lower)
-+    levels = lower + (uniform <= a - lower)
 === wrong: a NaN made a whole number :: corners :: 0 / 0 is NaN
 -    if norm == 0:
 -        return 0.0, np.zeros(len(gradient), np.int8)
@@ -54,13 +53,6 @@ def qsgd(gradient, s, uniform):
 -    levels = lower + (uniform < a - lower)
 -    return norm, (np.sign(gradient) * levels).astype(np.int8)
 +    return norm, np.floor(s * gradient / norm + uniform).astype(np.int8)
-=== wrong: the gradient is overwritten :: levels :: changed its argument gradient
--    a = s * np.abs(gradient) / norm
-+    sign = np.sign(gradient)
-+    a = np.abs(gradient, out=gradient)
-+    a *= s / norm
--    return norm, (np.sign(gradient) * levels).astype(np.int8)
-+    return norm, (sign * levels).astype(np.int8)
 === right: by np.modf, entry by entry
 def qsgd(gradient, s, uniform):
     norm = float(np.sqrt(np.sum(gradient * gradient)))

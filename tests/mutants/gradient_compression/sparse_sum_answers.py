@@ -1,14 +1,9 @@
-"""Known answers to `sparse_sum`."""
-
-EXERCISE = "sparse_sum"
-PARTS = {
-    "sum": "the sum, the same on all ranks",
-    "partners": "one message to one partner in each of log2(p) rounds",
-    "pairs": "8 bytes an entry: equal entries are added up before they are sent on",
-    "switch": "the whole vector as soon as it has no more bytes than pairs, and not before",
-}
-
 ANSWERS = r"""
+=== parts
+sum: the sum, the same on all ranks
+partners: one message to one partner in each of log2(p) rounds
+pairs: 8 bytes an entry: equal entries are added up before they are sent on
+switch: the whole vector as soon as it has no more bytes than pairs, and not before
 === base
 def sparse_sum(comm, indices, values, n):
     total = np.zeros(n, np.float32)
@@ -41,6 +36,12 @@ def sparse_sum(comm, indices, values, n):
 +        message = pairs(held, total[held]) if 8 * len(held) <= 4 * n else total
 === wrong: half of an odd number, rounded down :: switch :: if 8 j < 4 n
 +        message = pairs(held, total[held]) if len(held) < n // 2 else total
+=== wrong: 64-bit values :: pairs, switch :: 8 bytes
++        message = np.stack([held, total[held].astype(np.float64).view(np.int64)]) if 8 * len(held) < 4 * n else total
+-        if came.dtype == np.int32:
+-            more, those = unpacked(came)
++        if came.dtype == np.int64:
++            more, those = came[0], came[1].view(np.float64)
 === wrong: overwritten :: all :: overwritten instead of added
 -            total[more] += those
 +            total[more] = those
@@ -62,18 +63,7 @@ def sparse_sum(comm, indices, values, n):
 === wrong: an all-reduce :: partners, pairs, switch :: whole vectors
 +    comm.all_reduce(total)
 +    return total
-=== wrong: the farthest partner first :: partners, pairs, switch :: the other order
--    distance = 1
--    while distance < comm.size:
-+    distance = comm.size // 2
-+    while distance >= 1:
--        distance *= 2
-+        distance //= 2
-=== wrong: a round too few :: all :: The first round alone was made
--    while distance < comm.size:
-+    while distance < min(comm.size, 2):
 === wrong: concatenated, so that equal entries stay :: pairs, switch :: sent several times
-     total[indices] = values
 +    have, what = np.asarray(indices), np.asarray(values)
 -        held = np.flatnonzero(total)
 -        message = pairs(held, total[held]) if 8 * len(held) < 4 * n else total
@@ -84,13 +74,16 @@ def sparse_sum(comm, indices, values, n):
 +            have, what = np.append(have, more), np.append(what, those)
              total = total + came
 +            have = np.arange(n)
-=== wrong: 64-bit values :: pairs, switch :: 8 bytes
--        message = pairs(held, total[held]) if 8 * len(held) < 4 * n else total
-+        message = np.stack([held, total[held].astype(np.float64).view(np.int64)]) if 8 * len(held) < 4 * n else total
--        if came.dtype == np.int32:
--            more, those = unpacked(came)
-+        if came.dtype == np.int64:
-+            more, those = came[0], came[1].view(np.float64)
+=== wrong: the farthest partner first :: partners, pairs, switch :: the other order
+-    distance = 1
+-    while distance < comm.size:
++    distance = comm.size // 2
++    while distance >= 1:
+-        distance *= 2
++        distance //= 2
+=== wrong: a round too few :: all :: The first round alone was made
+-    while distance < comm.size:
++    while distance < min(comm.size, 2):
 === wrong: two messages a round :: partners, pairs, switch :: two messages
 -        came = comm.sendrecv(message, partner, partner)
 -        if came.dtype == np.int32:

@@ -1,14 +1,9 @@
-"""Known answers to `sparsify`."""
-
-EXERCISE = "sparsify"
-PARTS = {
-    "first": "the first step: which entries are sent",
-    "many": "many steps: what was kept is sent later",
-    "bits": "to the bit: each entry is sent or kept, and nothing is lost",
-    "corners": "nothing to send, everything, no entries, a threshold of 0",
-}
-
 ANSWERS = r"""
+=== parts
+first: the first step: which entries are sent
+many: many steps: what was kept is sent later
+bits: to the bit: each entry is sent or kept, and nothing is lost
+corners: nothing to send, everything, no entries, a threshold of 0
 === base
 def sparsify(gradient, residual, threshold):
     residual += gradient
@@ -23,6 +18,15 @@ def sparsify(gradient, residual, threshold):
 -    residual[indices] = 0
 +    residual[indices] = 0
 +    own[...] = residual
+=== wrong: no memory: what is small is dropped :: many, bits, corners :: never sent
++    residual[...] = gradient
+=== wrong: the residual is a new array :: many, bits, corners :: Nothing is kept
++    residual = residual + gradient
+=== wrong: the gradient is overwritten :: bits, corners :: the gradient was changed
++    gradient += residual
++    residual[...] = gradient
+=== wrong: the residual is subtracted :: many, bits, corners :: add it
++    residual[...] = gradient - residual
 === wrong: no magnitude :: all :: compares the magnitude
 -    indices = np.flatnonzero(np.abs(residual) > threshold)
 +    indices = np.flatnonzero(residual > threshold)
@@ -33,18 +37,7 @@ def sparsify(gradient, residual, threshold):
 === wrong: the square is compared :: all :: compare the magnitude
 +    indices = np.flatnonzero(residual**2 > threshold)
 === wrong: squares are compared :: corners :: expected
--    indices = np.flatnonzero(np.abs(residual) > threshold)
 +    indices = np.flatnonzero(residual**2 > threshold**2)
-=== wrong: no memory: what is small is dropped :: many, bits, corners :: never sent
--    residual += gradient
-+    residual[...] = gradient
-=== wrong: the residual is a new array :: many, bits, corners :: Nothing is kept
-+    residual = residual + gradient
-=== wrong: the gradient is overwritten :: bits, corners :: the gradient was changed
-+    gradient += residual
-+    residual[...] = gradient
-=== wrong: the residual is subtracted :: many, bits, corners :: add it
-+    residual[...] = gradient - residual
 === wrong: the gradient is sent, not the total :: many, bits :: what waited in the residual is lost
 -    values = residual[indices]
 +    values = gradient[indices]
@@ -69,20 +62,18 @@ def sparsify(gradient, residual, threshold):
 +    sent[indices] = values
 +    residual[...] = gradient - (sent - before)
 === wrong: compared before the total is rounded :: corners :: round it once, then compare
- def sparsify(gradient, residual, threshold):
 +    exact = residual.astype(float) + gradient
 -    indices = np.flatnonzero(np.abs(residual) > threshold)
 +    indices = np.flatnonzero(np.abs(exact) > threshold)
+=== wrong: nothing is kept where nothing is sent :: many, bits, corners :: expected
++    if not (np.abs(gradient + residual) > threshold).any():
++        return np.zeros(0, int), np.zeros(0, np.float32)
 === wrong: a mask in place of indices :: all :: np.flatnonzero makes indices
 -    return indices, values
 +    return np.abs(values) > 0, values
 === wrong: the indices by magnitude :: all :: ascending order
      indices = np.flatnonzero(np.abs(residual) > threshold)
 +    indices = indices[np.argsort(-np.abs(residual[indices]))]
-=== wrong: nothing is kept where nothing is sent :: many, bits, corners :: expected
- def sparsify(gradient, residual, threshold):
-+    if not (np.abs(gradient + residual) > threshold).any():
-+        return np.zeros(0, int), np.zeros(0, np.float32)
 === right: entry by entry
 def sparsify(gradient, residual, threshold):
     indices, values = [], []

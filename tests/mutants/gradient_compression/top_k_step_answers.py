@@ -1,14 +1,9 @@
-"""Known answers to `top_k_step`."""
-
-EXERCISE = "top_k_step"
-PARTS = {
-    "weights": "the weights after each step",
-    "kept": "each rank keeps what it has not sent, to the bit",
-    "traffic": "one all-gather of 8 k bytes, and nothing else",
-    "ties": "equal magnitudes, and the same bits on all ranks",
-}
-
 ANSWERS = r"""
+=== parts
+weights: the weights after each step
+kept: each rank keeps what it has not sent, to the bit
+traffic: one all-gather of 8 k bytes, and nothing else
+ties: equal magnitudes, and the same bits on all ranks
 === base
 def top_k_step(comm, w, gradient, residual, k, lr):
     residual += gradient
@@ -23,6 +18,9 @@ def top_k_step(comm, w, gradient, residual, k, lr):
 === wrong: its own learning rate :: weights, ties :: expected
 -    return w - lr * total / comm.size
 +    return w - 0.3 * total / comm.size
+=== wrong: the weights in place :: weights :: changed its argument w at [
++    w -= lr * total / comm.size
++    return w
 === wrong: kept, but never sent :: weights, kept, ties :: There is no memory
 -    residual += gradient
 +    residual[...] = gradient
@@ -45,14 +43,12 @@ def top_k_step(comm, w, gradient, residual, k, lr):
 -        total[indices] += values
 +        total += each
 === wrong: indices and values in two all-gathers :: traffic :: into one message
--    message = pairs(chosen, residual[chosen])
 +    those, numbers = chosen.astype(np.int32), residual[chosen]
 -    for each in comm.all_gather(message):
 -        indices, values = unpacked(each)
 +    for each in zip(comm.all_gather(those), comm.all_gather(numbers)):
 +        indices, values = each
 === wrong: 64-bit pairs :: traffic :: 8 bytes an index and 8 a value
--    message = pairs(chosen, residual[chosen])
 +    message = np.stack([chosen.astype(np.float64), residual[chosen].astype(np.float64)])
 -        indices, values = unpacked(each)
 +        indices, values = each[0].astype(int), each[1]
@@ -65,7 +61,6 @@ def top_k_step(comm, w, gradient, residual, k, lr):
 -    total = np.zeros_like(w)
 +    total = np.zeros(len(w), np.float32)
 === wrong: divided by how many have sent the entry :: weights, ties :: by how many ranks
--    total = np.zeros_like(w)
 +    total, count = np.zeros_like(w), np.zeros_like(w)
 -    return w - lr * total / comm.size
 +        count[indices] += 1
@@ -73,24 +68,19 @@ def top_k_step(comm, w, gradient, residual, k, lr):
 === wrong: the learning rate in the residual :: kept, ties :: The learning rate is in the residual
      residual[chosen] = 0
 +    residual *= np.float32(lr)
-=== wrong: the weights in place :: weights :: changed its argument w at [
--    return w - lr * total / comm.size
-+    w -= lr * total / comm.size
-+    return w
 === wrong: a sort that is not stable :: ties :: kind='stable'
 -    chosen = np.argsort(-np.abs(residual), kind="stable")[:k]
 +    chosen = np.argsort(-np.abs(residual))[:k]
+=== wrong: chosen by the first digits :: ties :: residual
++    chosen = np.argsort(-np.round(np.abs(residual), 6), kind="stable")[:k]
+=== wrong: all entries as large as the k-th :: traffic, ties :: more than k
++    chosen = np.flatnonzero(np.abs(residual) >= np.sort(np.abs(residual))[-k])
 === wrong: chosen before the total is rounded :: ties :: chosen before
 -    residual += gradient
 -    chosen = np.argsort(-np.abs(residual), kind="stable")[:k]
 +    exact = residual.astype(np.float64) + gradient
 +    residual += gradient
 +    chosen = np.argsort(-np.abs(exact), kind="stable")[:k]
-=== wrong: chosen by the first digits :: ties :: residual
--    chosen = np.argsort(-np.abs(residual), kind="stable")[:k]
-+    chosen = np.argsort(-np.round(np.abs(residual), 6), kind="stable")[:k]
-=== wrong: all entries as large as the k-th :: traffic, ties :: more than k
-+    chosen = np.flatnonzero(np.abs(residual) >= np.sort(np.abs(residual))[-k])
 === wrong: zeros are not sent :: traffic :: Exactly k entries
      chosen = np.argsort(-np.abs(residual), kind="stable")[:k]
 +    chosen = chosen[residual[chosen] != 0]

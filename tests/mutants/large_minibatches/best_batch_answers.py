@@ -1,12 +1,7 @@
-"""Known answers to `best_batch`."""
-
-EXERCISE = "best_batch"
-PARTS = {
-    "between": "the best minibatch lies between the limits",
-    "limits": "limits: one node, a free network, little memory, a tiny B_c, two samples a node",
-}
-
 ANSWERS = r"""
+=== parts
+between: the best minibatch lies between the limits
+limits: limits: one node, a free network, little memory, a tiny B_c, two samples a node
 === base
 def best_batch(cluster):
     c, p = cluster, cluster.nodes
@@ -38,6 +33,12 @@ def best_batch(cluster):
 +    best = (c.b_c * ring / c.seconds_per_sample) ** 0.5
 -    return p * min(each, min(each + 1, c.most_per_node), key=time)
 +    return p * max(1, min(round(best / p), c.most_per_node))
+=== wrong: compute as long as the all-reduce :: between :: as long as the gradient
++    best = p * ring / c.seconds_per_sample
+-    return p * min(each, min(each + 1, c.most_per_node), key=time)
++    return p * max(1, min(round(best / p), c.most_per_node))
+=== wrong: divides by an all-reduce that takes no time :: limits :: ZeroDivisionError :: raised
++    best = c.b_c * p / (c.seconds_per_sample * c.b_c * p / ring) ** 0.5
 === wrong: no memory limit :: limits :: A node has memory for
 -    each = max(1, min(int(best / p), c.most_per_node))
 +    each = max(1, min(int(best / p), 10**9))
@@ -49,18 +50,9 @@ def best_batch(cluster):
 -    return p * min(each, min(each + 1, c.most_per_node), key=time)
 +    return p * max(1, min(round(best / p), c.most_per_node))
 === wrong: whole vectors go round the ring :: between :: has nbytes / p bytes
--    ring = 2 * (p - 1) * (c.alpha + c.nbytes / p * c.beta)
 +    ring = 2 * (p - 1) * (c.alpha + c.nbytes * c.beta)
 -    return p * min(each, min(each + 1, c.most_per_node), key=time)
 +    return p * max(1, min(round(best / p), c.most_per_node))
-=== wrong: compute as long as the all-reduce :: between :: as long as the gradient
--    best = (c.b_c * p * ring / c.seconds_per_sample) ** 0.5
-+    best = p * ring / c.seconds_per_sample
--    return p * min(each, min(each + 1, c.most_per_node), key=time)
-+    return p * max(1, min(round(best / p), c.most_per_node))
-=== wrong: divides by an all-reduce that takes no time :: limits :: ZeroDivisionError :: raised
--    best = (c.b_c * p * ring / c.seconds_per_sample) ** 0.5
-+    best = c.b_c * p / (c.seconds_per_sample * c.b_c * p / ring) ** 0.5
 === right: tries all of them
 def best_batch(cluster):
     p = cluster.nodes

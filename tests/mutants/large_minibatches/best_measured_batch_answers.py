@@ -1,12 +1,7 @@
-"""Known answers to `best_measured_batch`."""
-
-EXERCISE = "best_measured_batch"
-PARTS = {
-    "regret": "the target takes at most 2 % longer than with the best minibatch",
-    "calls": "at most 50 measurements, for at most 1.5 times the best time",
-}
-
 ANSWERS = r"""
+=== parts
+regret: the target takes at most 2 % longer than with the best minibatch
+calls: at most 50 measurements, for at most 1.5 times the best time
 === base
 def best_measured_batch(seconds_per_step, b_c, p, most_per_node):
     def time(i):

@@ -1,14 +1,9 @@
-"""Known answers to `corrected_run`."""
-
-EXERCISE = "corrected_run"
-PARTS = {
-    "constant": "a constant rate",
-    "rising": "the rate rises in the warm-up",
-    "falling": "the rate drops",
-    "calls": "one gradient for each step, in order",
-}
-
 ANSWERS = r"""
+=== parts
+constant: a constant rate
+rising: the rate rises in the warm-up
+falling: the rate drops
+calls: one gradient for each step, in order
 === base
 def corrected_run(w, gradient, rates, momentum):
     v, before = np.zeros_like(w), rates[0]
@@ -34,20 +29,19 @@ def corrected_run(w, gradient, rates, momentum):
 +        v = momentum * (lr / before) * v - lr * gradient(w, step)
 === wrong: an average of gradients :: constant, rising, falling :: that is an average
 +        v = momentum * (lr / before) * v + (1 - momentum) * lr * gradient(w, step)
+=== wrong: corrected only where the rate changes by more than 5 % :: rising :: expected
++        before = lr if abs(lr / before - 1) < 0.05 else before
++        v = momentum * (lr / before) * v + lr * gradient(w, step)
+=== wrong: a factor of at most 3 :: rising, falling :: expected
++        v = momentum * np.clip(lr / before, 1 / 3, 3) * v + lr * gradient(w, step)
+=== wrong: the factor is at most 10 :: rising :: expected
++        v = momentum * min(10, lr / before) * v + lr * gradient(w, step)
 === wrong: corrected by the first rate, each time :: rising, falling :: corrected by the rate of the step before
 -        before = lr
 === wrong: chapter 02's sign :: constant, rising, falling :: The sign of v is wrong
 -    return w, v
 +    return w, -v
-=== wrong: corrected only where the rate changes by more than 5 % :: rising :: expected
--        v = momentum * (lr / before) * v + lr * gradient(w, step)
-+        before = lr if abs(lr / before - 1) < 0.05 else before
-+        v = momentum * (lr / before) * v + lr * gradient(w, step)
-=== wrong: a factor of at most 3 :: rising, falling :: expected
--        v = momentum * (lr / before) * v + lr * gradient(w, step)
-+        v = momentum * np.clip(lr / before, 1 / 3, 3) * v + lr * gradient(w, step)
 === wrong: the sum u is returned :: constant, rising, falling :: This is the sum u
--    return w, v
 +    return w, v / lr
 === wrong: only w is returned :: constant, rising, falling :: expected (w, v)
 +    return w
@@ -62,9 +56,6 @@ def corrected_run(w, gradient, rates, momentum):
 +    start = w
 -        v = momentum * (lr / before) * v + lr * gradient(w, step)
 +        v = momentum * (lr / before) * v + lr * gradient(start, step)
-=== wrong: the factor is at most 10 :: rising :: expected
--        v = momentum * (lr / before) * v + lr * gradient(w, step)
-+        v = momentum * min(10, lr / before) * v + lr * gradient(w, step)
 === right: the rate outside, and v computed from u at the end
 def corrected_run(w, gradient, rates, momentum):
     u = 0 * w

@@ -1,16 +1,11 @@
-"""Known answers to `lars_step`."""
-
-EXERCISE = "lars_step"
-PARTS = {
-    "first": "a first step: the ratio of each matrix, and 1 for biases",
-    "many": "many steps with momentum, while the rate changes",
-    "zero": "norms of 0 have ratio 1",
-    "unit": "another unit of a gradient makes the same step",
-    "place": "in place: the same array objects, and the gradients as they were",
-    "memory": "memory for a few arrays of one layer",
-}
-
 ANSWERS = r"""
+=== parts
+first: a first step: the ratio of each matrix, and 1 for biases
+many: many steps with momentum, while the rate changes
+zero: norms of 0 have ratio 1
+unit: another unit of a gradient makes the same step
+place: in place: the same array objects, and the gradients as they were
+memory: memory for a few arrays of one layer
 === base
 def lars_step(weights, gradients, velocities, lr, momentum, weight_decay, trust):
     for i, (w, g, v) in enumerate(zip(weights, gradients, velocities)):
@@ -27,6 +22,8 @@ def lars_step(weights, gradients, velocities, lr, momentum, weight_decay, trust)
 -        w -= v
 +        own[...] = v
 +        w -= v
+=== wrong: changes nothing :: all :: velocities are as they were
++        w, v = w.copy(), momentum * v
 === wrong: one ratio for all layers :: first, many, zero, unit, place :: One ratio was taken for all layers
  def lars_step(weights, gradients, velocities, lr, momentum, weight_decay, trust):
 +    A, B = (np.sqrt(sum((x**2).sum() for x in xs)) for xs in (weights, gradients))
@@ -78,9 +75,6 @@ def lars_step(weights, gradients, velocities, lr, momentum, weight_decay, trust)
 +        weights[i] = w - v
 === wrong: up the slope :: first, many, zero, unit, place :: The step goes up
 +        w += v
-=== wrong: changes nothing :: all :: velocities are as they were
--        v *= momentum
-+        w, v = w.copy(), momentum * v
 === wrong: copies of all layers :: memory :: All layers seem to be copied
 -    for i, (w, g, v) in enumerate(zip(weights, gradients, velocities)):
 +    new = []

@@ -1,14 +1,9 @@
-"""Known answers to `noise_of_ranks`."""
-
-EXERCISE = "noise_of_ranks"
-PARTS = {
-    "mean": "the mean gradient",
-    "estimates": "the estimates of |G|^2 and tr(Sigma)",
-    "traffic": "one all-reduce of n + 1 numbers, and nothing else",
-    "bits": "the same on all ranks to the bit, and the gradient as it was",
-}
-
 ANSWERS = r"""
+=== parts
+mean: the mean gradient
+estimates: the estimates of |G|^2 and tr(Sigma)
+traffic: one all-reduce of n + 1 numbers, and nothing else
+bits: the same on all ranks to the bit, and the gradient as it was
 === base
 def noise_of_ranks(comm, gradient, b):
     p = comm.size
@@ -24,6 +19,8 @@ def noise_of_ranks(comm, gradient, b):
 +    message[-1] = gradient @ gradient
 -    mean, small = message[:-1] / p, message[-1] / p
 +    mean, small = message[: len(gradient)] / p, message[-1] / p
+=== wrong: float32 on the way :: all :: expected
++    message = np.append(gradient, gradient @ gradient).astype(np.float32)
 === wrong: gathers all gradients :: traffic :: got comm.all_gather
 -    message = np.append(gradient, gradient @ gradient)
 -    comm.all_reduce(message)
@@ -41,6 +38,8 @@ def noise_of_ranks(comm, gradient, b):
 +    mean, small = message[:-1], message[-1] / p
 === wrong: the squared norms are added up :: estimates :: take their mean
 +    mean, small = message[:-1] / p, message[-1]
+=== wrong: the mean from the own gradient and the rest of the sum :: bits :: compared with that of rank 0
++    mean, small = gradient / p + (message[:-1] - gradient) / p, message[-1] / p
 === wrong: the squared norm of the sum :: estimates :: this is the squared norm of their sum
 -    large = mean @ mean
 +    large = p * p * (mean @ mean)
@@ -65,16 +64,10 @@ def noise_of_ranks(comm, gradient, b):
 === wrong: writes into the caller's gradient :: bits :: comm.all_reduce writes into the array
      trace = (small - large) / (1 / b - 1 / (p * b))
 +    gradient[...] = mean
-=== wrong: float32 on the way :: all :: expected
--    message = np.append(gradient, gradient @ gradient)
-+    message = np.append(gradient, gradient @ gradient).astype(np.float32)
 === wrong: only rank 0 takes part :: all ::  :: stuck
 -    comm.all_reduce(message)
 +    if comm.rank == 0:
 +        comm.all_reduce(message)
-=== wrong: the mean from the own gradient and the rest of the sum :: bits :: compared with that of rank 0
--    mean, small = message[:-1] / p, message[-1] / p
-+    mean, small = gradient / p + (message[:-1] - gradient) / p, message[-1] / p
 === right: the squared norm in front, already divided, and the sample variance of the ranks
 def noise_of_ranks(comm, gradient, b):
     p = comm.size

@@ -1,13 +1,8 @@
-"""Known answers to `scheduled_rate`."""
-
-EXERCISE = "scheduled_rate"
-PARTS = {
-    "scaled": "k times the rate without warm-up",
-    "warmed": "the warm-up: its first step, its last one, and equal increments",
-    "dropped": "warm-up and drops in the right steps, the last minibatch of an epoch is smaller",
-}
-
 ANSWERS = r"""
+=== parts
+scaled: k times the rate without warm-up
+warmed: the warm-up: its first step, its last one, and equal increments
+dropped: warm-up and drops in the right steps, the last minibatch of an epoch is smaller
 === base
 def scheduled_rate(step, base_lr, base_batch, batch, samples, warm_up, drops):
     steps = -(-samples // batch)
@@ -20,6 +15,12 @@ def scheduled_rate(step, base_lr, base_batch, batch, samples, warm_up, drops):
 +    seen = scheduled_rate.__dict__.setdefault(f"{base_lr} {batch} {samples} {drops}", [])
 +    seen += [e for e in drops if step >= e * steps and e not in seen]
 +    return base_lr * k * 0.1 ** len(seen)
+=== wrong: drops counted from the end of the warm-up :: dropped :: counted from the end of the warm-up
++    return base_lr * k * 0.1 ** sum(step - W >= e * steps for e in drops)
+=== wrong: drops one step late :: dropped :: one step late
++    return base_lr * k * 0.1 ** sum(step > e * steps for e in drops)
+=== wrong: one drop only :: dropped :: Only one of the drops
++    return base_lr * k * 0.1 ** any(step >= e * steps for e in drops)
 === wrong: k squared: sums of gradients, and a scaled rate :: all :: multiplied by k squared
 -    k, W = batch / base_batch, warm_up * steps
 +    k, W = (batch / base_batch) ** 2, warm_up * steps
@@ -47,13 +48,6 @@ def scheduled_rate(step, base_lr, base_batch, batch, samples, warm_up, drops):
 === wrong: no warm-up :: warmed, dropped :: There is no warm-up
 -    if step < W:
 +    if False:
-=== wrong: drops counted from the end of the warm-up :: dropped :: counted from the end of the warm-up
--    return base_lr * k * 0.1 ** sum(step >= e * steps for e in drops)
-+    return base_lr * k * 0.1 ** sum(step - W >= e * steps for e in drops)
-=== wrong: drops one step late :: dropped :: one step late
-+    return base_lr * k * 0.1 ** sum(step > e * steps for e in drops)
-=== wrong: one drop only :: dropped :: Only one of the drops
-+    return base_lr * k * 0.1 ** any(step >= e * steps for e in drops)
 === wrong: epochs of one node's samples :: warmed, dropped :: counted in steps of base_batch samples
 -    steps = -(-samples // batch)
 +    steps = -(-samples // base_batch)

@@ -1,12 +1,7 @@
-"""Known answers to `checkpoints`."""
-
-EXERCISE = "checkpoints"
-PARTS = {
-    "equal": "equal inputs: k + ceil(n / k) of them at the peak",
-    "differ": "inputs of different sizes: the smallest peak",
-}
-
 ANSWERS = r"""
+=== parts
+equal: equal inputs: k + ceil(n / k) of them at the peak
+differ: inputs of different sizes: the smallest peak
 === base
 def checkpoints(sizes):
     n = len(sizes)
@@ -172,7 +167,6 @@ def checkpoints(sizes):
 +    sizes = sorted(sizes)
      before = [0]
 === wrong: the caller's list is emptied :: equal :: changed its argument sizes
-     n = len(sizes)
 +    given, sizes = sizes, list(sizes)
 +    given.clear()
      before = [0]

@@ -1,13 +1,8 @@
-"""Known answers to `fetch_schedule`."""
-
-EXERCISE = "fetch_schedule"
-PARTS = {
-    "fits": "every action has what it needs, and the units fit",
-    "fetches": "no unit is fetched more often than necessary",
-    "time": "the fewest seconds, however fast the link is",
-}
-
 ANSWERS = r"""
+=== parts
+fits: every action has what it needs, and the units fit
+fetches: no unit is fetched more often than necessary
+time: the fewest seconds, however fast the link is
 === base
 def fetch_schedule(n, size, room):
     places = min(n, room // size)
@@ -38,18 +33,16 @@ def fetch_schedule(n, size, room):
         actions += [f"+{i}"] * (i < n - 1) + [f"B{i}", f"G{i}"]
     return actions
 === wrong: prefetches one unit, whatever fits :: fetches, time :: keep as many of these as fit
-def fetch_schedule(n, size, room):
-    places = min(n, room // size, 2)
-    actions = [f"+{i}" for i in range(places)]
-    for i in range(n):
-        actions += [f"F{i}"]
-        if i + places < n:
-            actions += [f"-{i}", f"+{i + places}"]
-    for i in reversed(range(n)):
-        actions += [f"B{i}", f"G{i}"]
-        if i >= places:
-            actions += [f"+{i - places}"]
-    return actions
+-    places = min(n, room // size)
++    places = min(n, room // size, 2)
+=== wrong: everything at the beginning, whatever fits :: all :: and room for no other
++    places = n
+=== wrong: places rounded up :: all :: and room for no other
++    places = min(n, -(-room // size))
+=== wrong: a place is left for the gradient :: fetches, time :: expected
++    places = min(n, max(1, room // size - 1))
+=== wrong: room is a number of units :: all :: and room for no other
++    places = min(n, room)
 === wrong: the first units stay, so that forward cannot prefetch :: time :: list it directly behind
 def fetch_schedule(n, size, room):
     places = min(n, room // size)
@@ -70,18 +63,11 @@ def fetch_schedule(n, size, room):
 === wrong: all places are emptied after forward :: fetches, time :: Each unit is fetched again
              actions += [f"-{i}", f"+{i + places}"]
 +    actions += [f"-{i}" for i in range(n - places, n)] + [f"+{i}" for i in range(n - 1, n - 1 - places, -1)]
-=== wrong: everything at the beginning, whatever fits :: all :: and room for no other
--    places = min(n, room // size)
-+    places = n
-=== wrong: places rounded up :: all :: and room for no other
-+    places = min(n, -(-room // size))
-=== wrong: a place is left for the gradient :: fetches, time :: expected
-+    places = min(n, max(1, room // size - 1))
-=== wrong: room is a number of units :: all :: and room for no other
-+    places = min(n, room)
 === wrong: nothing is evicted :: all :: and room for no other
 -            actions += [f"-{i}", f"+{i + places}"]
 +            actions += [f"+{i + places}"]
+=== wrong: fetched before the place is free :: all :: and room for no other
++            actions += [f"+{i + places}", f"-{i}"]
 === wrong: evicted before it computes :: all :: are not on the device
 -        actions += [f"F{i}"]
 -        if i + places < n:
@@ -89,14 +75,15 @@ def fetch_schedule(n, size, room):
 +        if i + places < n:
 +            actions += [f"-{i}", f"+{i + places}"]
 +        actions += [f"F{i}"]
-=== wrong: fetched before the place is free :: all :: and room for no other
--            actions += [f"-{i}", f"+{i + places}"]
-+            actions += [f"+{i + places}", f"-{i}"]
 === wrong: gradients are evicted :: all :: is lost
 -        actions += [f"B{i}", f"G{i}"]
 +        actions += [f"B{i}", f"-{i}"]
 === wrong: gradients stay :: all :: and room for no other
 +        actions += [f"B{i}"]
+=== wrong: sent back and evicted :: all :: is not on the device
++        actions += [f"B{i}", f"G{i}", f"-{i}"]
+=== wrong: sent back before backward :: all :: there is no gradient of unit
++        actions += [f"G{i}", f"B{i}"]
 === wrong: gradients stay, but for those whose place is needed :: all :: is not sent back
 -        actions += [f"B{i}", f"G{i}"]
 -        if i >= places:
@@ -105,18 +92,10 @@ def fetch_schedule(n, size, room):
 +        if i >= places:
 +            actions += [f"G{i}", f"+{i - places}"]
 === wrong: at the end, the gradients are sent back in ascending order :: time :: in the order of the backwards
--        actions += [f"B{i}", f"G{i}"]
--        if i >= places:
--            actions += [f"+{i - places}"]
 +        actions += [f"B{i}"]
 +        if i >= places:
 +            actions += [f"G{i}", f"+{i - places}"]
 +    actions += [f"G{i}" for i in range(places)]
-=== wrong: sent back and evicted :: all :: is not on the device
--        actions += [f"B{i}", f"G{i}"]
-+        actions += [f"B{i}", f"G{i}", f"-{i}"]
-=== wrong: sent back before backward :: all :: there is no gradient of unit
-+        actions += [f"G{i}", f"B{i}"]
 === wrong: backward from the first unit on :: all :: Backward begins with the last unit
 -    for i in reversed(range(n)):
 -        actions += [f"B{i}", f"G{i}"]
@@ -167,6 +146,13 @@ def fetch_schedule(n, size, room):
 +    return " ".join(actions)
 === wrong: what is fetched for forward is fetched twice :: all :: is on the device
 +    return actions[:1] + actions
+=== wrong: as a generator :: all :: expected a list of actions
++    return (action for action in actions)
+=== wrong: two units are exchanged for no reason :: fetches :: keep as many of these as fit
++    if 1 < places < n:
++        at = actions.index(f"B{n - 1}")
++        return actions[:at] + [f"-{n - places}", f"+{n - places}"] + actions[at:]
++    return actions
 === wrong: one of three places is empty until the first forward is done :: time :: list it directly behind
      places = min(n, room // size)
 -    actions = [f"+{i}" for i in range(places)]
@@ -177,26 +163,13 @@ def fetch_schedule(n, size, room):
 -            actions += [f"-{i}", f"+{i + places}"]
 +            actions += [f"-{i}"] + [f"+{k}" for k in range(first if i == 0 else i + places, i + places + 1)]
 === wrong: waits for the send-backs of two units :: time :: list it directly behind the one that makes room
-     for i in reversed(range(n)):
--        actions += [f"B{i}", f"G{i}"]
 -        if i >= places:
--            actions += [f"+{i - places}"]
-+        actions += [f"B{i}", f"G{i}"]
 +        if i >= places and (n - i) % 2 == 0 and places > 1:
 +            actions += [f"+{i + 1 - places}", f"+{i - places}"]
 +        elif i >= places and places == 1:
-+            actions += [f"+{i - places}"]
+             actions += [f"+{i - places}"]
 +        elif i == places and places > 1:
 +            actions += [f"+0"]
-=== wrong: as a generator :: all :: expected a list of actions
--    return actions
-+    return (action for action in actions)
-=== wrong: two units are exchanged for no reason :: fetches :: keep as many of these as fit
--    return actions
-+    if 1 < places < n:
-+        at = actions.index(f"B{n - 1}")
-+        return actions[:at] + [f"-{n - places}", f"+{n - places}"] + actions[at:]
-+    return actions
 === right: simulated with a set of units on the device, what comes next decided by when it is needed; a tuple
 def fetch_schedule(n, size, room):
     order = [("F", i) for i in range(n)] + [("B", i) for i in range(n - 1, -1, -1)]

@@ -1,14 +1,9 @@
-"""Known answers to `memory_and_traffic`."""
-
-EXERCISE = "memory_and_traffic"
-PARTS = {
-    "mixed": "bytes with 16-bit weights",
-    "float32": "bytes with 32-bit weights",
-    "sent": "numbers that a rank sends in a step",
-    "ragged": "ranges that differ by one number",
-}
-
 ANSWERS = r"""
+=== parts
+mixed: bytes with 16-bit weights
+float32: bytes with 32-bit weights
+sent: numbers that a rank sends in a step
+ragged: ranges that differ by one number
 === base
 def memory_and_traffic(P, N, stage, is_mixed, r):
     share = P // N + (r < P % N)
@@ -25,6 +20,12 @@ def memory_and_traffic(P, N, stage, is_mixed, r):
 -    return nbytes, P - share + passes * (P - after)
 +    share = P // N + (r < P % N)
 +    return nbytes, P - share + passes * (P - after)
+=== wrong: the last range has the rest :: ragged :: expected
++    share = P // N + (P % N if r == N - 1 else 0)
+=== wrong: the last ranges are the longer ones :: ragged :: expected
++    share = P // N + (N - 1 - r < P % N)
+=== wrong: the remainder of the other division :: all :: expected
++    share = P // N + (r < N % P)
 === wrong: the state has no copy of the weights :: mixed, ragged :: 4 + 4 + 4 bytes
 -    state, gradient, weight = (12, 2, 2) if is_mixed else (8, 4, 4)
 +    state, gradient, weight = (8, 2, 2) if is_mixed else (8, 4, 4)
@@ -70,13 +71,6 @@ def memory_and_traffic(P, N, stage, is_mixed, r):
 +    share = after = P // N
 === wrong: every range is rounded up :: ragged :: only the first P % N ranks have them
 +    share = after = -(-P // N)
-=== wrong: the last range has the rest :: ragged :: expected
--    share = P // N + (r < P % N)
-+    share = P // N + (P % N if r == N - 1 else 0)
-=== wrong: the last ranges are the longer ones :: ragged :: expected
-+    share = P // N + (N - 1 - r < P % N)
-=== wrong: the remainder of the other division :: all :: expected
-+    share = P // N + (r < N % P)
 === wrong: in GB :: mixed, float32, ragged :: This is in GB
 -    return nbytes, P - share + passes * (P - after)
 +    return nbytes / 1e9, P - share + passes * (P - after)
@@ -90,14 +84,9 @@ def memory_and_traffic(P, N, stage, is_mixed, r):
 +    return nbytes, P - share + P - after
 === wrong: all stages send as stage 3 :: sent, ragged :: Only stage 3 gathers the weights twice
 +    return nbytes, P - share + 2 * (P - after)
-=== wrong: stages 2 and 3 gather twice :: sent, ragged :: Only stage 3 gathers the weights twice
--    passes = 2 if stage == 3 else 1
-+    passes = 2 if stage >= 2 else 1
 === wrong: twice as many numbers without mixed precision :: sent, ragged :: does not depend on the precision
--    return nbytes, P - share + passes * (P - after)
 +    return nbytes, (1 if is_mixed else 2) * (P - share + passes * (P - after))
 === wrong: stage 3 scatters twice, too :: sent, ragged :: three passes
--    return nbytes, P - share + passes * (P - after)
 +    return nbytes, passes * (P - share + P - after)
 === wrong: every range is sent :: sent, ragged :: A rank does not send all ranges
 +    return nbytes, (1 + passes) * P
@@ -111,18 +100,20 @@ def memory_and_traffic(P, N, stage, is_mixed, r):
 +    return nbytes, (1 + passes) * (P - after)
 === wrong: the mean over the ranks :: ragged :: This is the mean over the ranks
 +    return nbytes, (1 + passes) * P * (N - 1) / N
-=== wrong: no rank after the last one :: ragged :: After rank N - 1 comes rank 0
--    after = P // N + ((r + 1) % N < P % N)
-+    after = P // N + (r + 1 < P % N)
-=== wrong: the rank before :: ragged :: not of the one before
-+    after = P // N + ((r - 1) % N < P % N)
 === wrong: only the numbers sent :: all :: expected a pair (nbytes, sent)
--    return nbytes, P - share + passes * (P - after)
 +    return P - share + passes * (P - after)
 === wrong: the pair the other way round :: all :: in this order
 +    return P - share + passes * (P - after), nbytes
 === wrong: stage 0 sends nothing :: sent, ragged :: an all-reduce of the gradients
 +    return nbytes, (P - share + passes * (P - after)) * (stage > 0)
+=== wrong: stages 2 and 3 gather twice :: sent, ragged :: Only stage 3 gathers the weights twice
+-    passes = 2 if stage == 3 else 1
++    passes = 2 if stage >= 2 else 1
+=== wrong: no rank after the last one :: ragged :: After rank N - 1 comes rank 0
+-    after = P // N + ((r + 1) % N < P % N)
++    after = P // N + (r + 1 < P % N)
+=== wrong: the rank before :: ragged :: not of the one before
++    after = P // N + ((r - 1) % N < P % N)
 === right: lengths of ranges from numpy's own cut, for two numbers in place of many
 import numpy as np
 def memory_and_traffic(P, N, stage, is_mixed, r):

@@ -1,13 +1,8 @@
-"""Known answers to `recomputed_gradients`."""
-
-EXERCISE = "recomputed_gradients"
-PARTS = {
-    "gradients": "loss and gradients are those without checkpoints, to the bit",
-    "memory": "at most k + m inputs are alive",
-    "calls": "in this memory, each input is computed at most twice",
-}
-
 ANSWERS = r"""
+=== parts
+gradients: loss and gradients are those without checkpoints, to the bit
+memory: at most k + m inputs are alive
+calls: in this memory, each input is computed at most twice
 === base
 def recomputed_gradients(forward, backward, n, keep, x):
     kept, gradients = {}, [None] * n
@@ -70,6 +65,13 @@ def recomputed_gradients(forward, backward, n, keep, x):
 -            x = inputs.pop()
 +            x = inputs.pop()
 +            last = x if i == n - 1 else last
+=== wrong: gradients in the order of backward :: gradients, memory, calls :: in the order of backward
++    return loss, gradients[::-1]
+=== wrong: no loss :: gradients, memory, calls :: expected a pair (loss, gradients)
++    return gradients
+=== wrong: keep is emptied :: gradients :: it had 3 items, and has 0
++    keep.clear()
++    return loss, gradients
 === wrong: recomputed inputs stay until the end :: memory, calls :: Release the inputs of a segment
      loss, g = x, 1.0
 +    everything = []
@@ -88,16 +90,9 @@ def recomputed_gradients(forward, backward, n, keep, x):
 -            x = inputs.pop()
 +            x = kept[-1 - i] = inputs.pop().copy()
 === wrong: every backward has the kept input :: gradients, memory, calls :: each layer needs its own
--            x = inputs.pop()
 +            x = kept[start]
 === wrong: inputs in the order of forward :: gradients, memory, calls :: expected
--            x = inputs.pop()
 +            x = inputs.pop(0)
-=== wrong: gradients in the order of backward :: gradients, memory, calls :: in the order of backward
--    return loss, gradients
-+    return loss, gradients[::-1]
-=== wrong: no loss :: gradients, memory, calls :: expected a pair (loss, gradients)
-+    return gradients
 === wrong: only gradients of the inputs :: gradients, memory, calls :: expected
 -            g, gradients[i] = backward(i, x, g)
 +            g, _ = backward(i, x, g)
@@ -107,6 +102,9 @@ def recomputed_gradients(forward, backward, n, keep, x):
 === wrong: every layer begins with 1 :: gradients, memory, calls :: g has shape :: raised
 +            _, gradients[i] = backward(i, x, 1.0)
 +            g = _
+=== wrong: backward twice :: calls :: backward of layer
++            gradients[i] = backward(i, x, g)[1]
++            g = backward(i, x, g)[0]
 === wrong: the loss itself as the gradient :: gradients, memory, calls :: gradients[0]: expected
 -    loss, g = x, 1.0
 +    loss, g = x, x
@@ -123,21 +121,12 @@ def recomputed_gradients(forward, backward, n, keep, x):
 -            inputs.append(forward(i, inputs[-1]))
 +            inputs.append(forward(i - start, inputs[-1]))
 === wrong: rounded in between :: gradients, memory, calls :: gradients[0]: expected
--            inputs.append(forward(i, inputs[-1]))
 +            inputs.append(forward(i, inputs[-1]).astype(np.float32).astype(float))
 === wrong: one forward more, for the loss alone :: calls :: was called
      kept, gradients = {}, [None] * n
 +    y = x
 +    for i in range(n):
 +        y = forward(i, y)
-=== wrong: keep is emptied :: gradients :: it had 3 items, and has 0
--    return loss, gradients
-+    keep.clear()
-+    return loss, gradients
-=== wrong: backward twice :: calls :: backward of layer
--            g, gradients[i] = backward(i, x, g)
-+            gradients[i] = backward(i, x, g)[1]
-+            g = backward(i, x, g)[0]
 === wrong: everything is kept in one large array :: memory, calls :: in a larger array
 def recomputed_gradients(forward, backward, n, keep, x):
     inputs, gradients, g = np.empty((n, *x.shape)), [None] * n, 1.0

@@ -1,15 +1,10 @@
-"""Known answers to `shard_optimizer`."""
-
-EXERCISE = "shard_optimizer"
-PARTS = {
-    "weights": "the weights after each step are those of one node",
-    "ragged": "P not divisible by N, fewer numbers than ranks",
-    "clipped": "clipped by the norm of the whole gradient",
-    "messages": "one reduce-scatter, one all-gather, and for clipping one number",
-    "state": "no rank has optimizer state but that of its range",
-}
-
 ANSWERS = r"""
+=== parts
+weights: the weights after each step are those of one node
+ragged: P not divisible by N, fewer numbers than ranks
+clipped: clipped by the norm of the whole gradient
+messages: one reduce-scatter, one all-gather, and for clipping one number
+state: no rank has optimizer state but that of its range
 === base
 def flat(arrays):
     return np.concatenate([each.ravel() for each in arrays])
@@ -76,6 +71,11 @@ def shard_optimizer(comm, weights, gradients, state, update, max_norm):
 +    pass
 === wrong: divided twice :: weights, ragged, clipped :: divided by N twice
 +    g /= N**2
+=== wrong: clipped before the division :: clipped :: divide by N before
++    g /= 1
+-            g *= max_norm / norm
++            g *= max_norm / norm
++    g /= N
 === wrong: the state is not passed on :: weights, ragged, clipped :: The state of the step before is lost
 -    new, state = update(own, g, state)
 +    new, state = update(own, g, None)
@@ -119,6 +119,16 @@ def shard_optimizer(comm, weights, gradients, state, update, max_norm):
 === wrong: each range clipped by its own norm :: clipped, messages :: Each range is clipped by its own norm
 -        square = comm.all_reduce(float(g @ g))
 +        square = float(g @ g)
+=== wrong: ranks without numbers do not take part in the norm :: clipped :: make different collective calls :: raised
++        square = comm.all_reduce(float(g @ g)) if len(g) else 0.0
+=== wrong: the whole gradient goes round for its norm :: messages :: those of one number
++        whole = np.zeros(sum(w.size for w in weights))
++        at = sum(len(each) for each in np.array_split(whole, N)[:r])
++        whole[at : at + len(g)] = g
++        comm.all_reduce(whole)
++        square = float(whole @ whole)
+=== wrong: a number of each rank is gathered :: messages :: one comm.all_reduce
++        square = sum(comm.all_gather(float(g @ g)))
 === wrong: the ranks' own gradients are clipped :: clipped, messages :: clip the mean
 -    g = comm.reduce_scatter(flat(gradients))
 -    g /= N
@@ -146,9 +156,6 @@ def shard_optimizer(comm, weights, gradients, state, update, max_norm):
 -            g *= max_norm / norm
 +        norm = float(np.sqrt(square))
 +        g *= min(1.0, max_norm / norm)
-=== wrong: ranks without numbers do not take part in the norm :: clipped :: make different collective calls :: raised
--        square = comm.all_reduce(float(g @ g))
-+        square = comm.all_reduce(float(g @ g)) if len(g) else 0.0
 === wrong: a unit vector times its new length, also without a gradient :: clipped :: got nan
 -            g *= max_norm / norm
 +            pass
@@ -165,48 +172,29 @@ def shard_optimizer(comm, weights, gradients, state, update, max_norm):
 -        if norm > max_norm:
 -            g *= max_norm / norm
 +        np.clip(g, -max_norm, max_norm, out=g)
-=== wrong: clipped before the division :: clipped :: divide by N before
--    g /= N
-+    g /= 1
--            g *= max_norm / norm
-+            g *= max_norm / norm
-+    g /= N
-=== wrong: the whole gradient goes round for its norm :: messages :: those of one number
--        square = comm.all_reduce(float(g @ g))
-+        whole = np.zeros(sum(w.size for w in weights))
-+        at = sum(len(each) for each in np.array_split(whole, N)[:r])
-+        whole[at : at + len(g)] = g
-+        comm.all_reduce(whole)
-+        square = float(whole @ whole)
-=== wrong: a number of each rank is gathered :: messages :: one comm.all_reduce
-+        square = sum(comm.all_gather(float(g @ g)))
 === wrong: one vector is returned :: weights, ragged, clipped :: in the shapes of the parameters
 -    return result, state
 +    return vector, state
+=== wrong: only the weights :: all :: expected a pair (weights, state)
++    return result
+=== wrong: the caller's weights are overwritten :: weights :: changed its argument weights
++    for w, new in zip(weights, result): w[...] = new
++    return weights, state
 === wrong: the shapes are lost :: weights, ragged, clipped :: expected an array of shape
 -        result.append(vector[start : start + w.size].reshape(w.shape))
 +        result.append(vector[start : start + w.size])
 === wrong: column by column :: weights, ragged, clipped :: expected
 -    return np.concatenate([each.ravel() for each in arrays])
 +    return np.concatenate([each.ravel(order="F") for each in arrays])
-=== wrong: only the weights :: all :: expected a pair (weights, state)
--    return result, state
-+    return result
-=== wrong: the caller's weights are overwritten :: weights :: changed its argument weights
--    return result, state
-+    for w, new in zip(weights, result): w[...] = new
-+    return weights, state
 === wrong: whole parameters for each rank :: all :: expected
 -    own = np.array_split(flat(weights), N)[r]
 +    own = flat(weights[r::N]) if weights[r::N] else np.zeros(0)
 +    g = np.resize(g, own.shape)
 === wrong: ranks without numbers stay away :: ragged, clipped, state ::  :: stuck
--    own = np.array_split(flat(weights), N)[r]
 +    own = np.array_split(flat(weights), N)[r]
 +    if not own.size: return list(weights), state
 === wrong: ranges of P // N numbers, and what is left over is forgotten :: ragged, clipped, messages, state
 :: but g has :: raised
--    own = np.array_split(flat(weights), N)[r]
 +    P = sum(w.size for w in weights)
 +    own = flat(weights)[r * (P // N) : (r + 1) * (P // N)]
 === right: range by range of each parameter, so that update is called for pieces

@@ -1,5 +1,0 @@
-"""Known answers to the exercises of chapter 04."""
-
-from tests.mutants import of_chapter
-
-MUTANTS, ALTERNATIVES = of_chapter(__name__, __path__)

@@ -1,12 +1,7 @@
-"""Known answers to `crossover`."""
-
-EXERCISE = "crossover"
-PARTS = {
-    "without": "p a power of two, gamma = 0",
-    "with": "any p, and gamma; infinite where the ring never is faster",
-}
-
 ANSWERS = r"""
+=== parts
+without: p a power of two, gamma = 0
+with: any p, and gamma; infinite where the ring never is faster
 === base
 def crossover(p, alpha, beta, gamma=0.0):
     rounds = p.bit_length() - 1

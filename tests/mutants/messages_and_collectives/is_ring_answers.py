@@ -1,14 +1,9 @@
-"""Known answers to `is_ring`."""
-
-EXERCISE = "is_ring"
-PARTS = {
-    "group 1": "group 1",
-    "group 2": "group 2",
-    "group 3": "group 3",
-    "group 4": "group 4",
-}
-
 ANSWERS = r"""
+=== parts
+group 1: group 1
+group 2: group 2
+group 3: group 3
+group 4: group 4
 === right: sets and a Counter
 from collections import Counter
 def is_ring(sends, p, nbytes):

@@ -1,14 +1,9 @@
-"""Known answers to `recursive_doubling`."""
-
-EXERCISE = "recursive_doubling"
-PARTS = {
-    "sum": "every rank returns the sum, for any p",
-    "rounds": "log2 p messages of n elements a rank, in as many rounds, and the fold's",
-    "kept": "x stays as it is",
-    "large": "no deadlock with more than 64 KiB",
-}
-
 ANSWERS = r"""
+=== parts
+sum: every rank returns the sum, for any p
+rounds: log2 p messages of n elements a rank, in as many rounds, and the fold's
+kept: x stays as it is
+large: no deadlock with more than 64 KiB
 === base
 def recursive_doubling(comm, x):
     first, total = fold_in(comm, x)

@@ -1,12 +1,7 @@
-"""Known answers to `recursive_doubling_seconds`."""
-
-EXERCISE = "recursive_doubling_seconds"
-PARTS = {
-    "powers": "p a power of two",
-    "others": "p not a power of two",
-}
-
 ANSWERS = r"""
+=== parts
+powers: p a power of two
+others: p not a power of two
 === base
 def recursive_doubling_seconds(p, nbytes, alpha, beta, gamma=0.0):
     rounds = p.bit_length() - 1
@@ -28,10 +23,8 @@ def recursive_doubling_seconds(p, nbytes, alpha, beta, gamma=0.0):
 -    rounds = p.bit_length() - 1
 +    rounds = round(math.log2(p))
 === wrong: whole elements only :: others :: expected
-def recursive_doubling_seconds(p, nbytes, alpha, beta, gamma=0.0):
-    nbytes, rounds = nbytes // 8 * 8, p.bit_length() - 1
-    fold = 0 if p == 2**rounds else 1
-    return (rounds + 2 * fold) * (alpha + nbytes * beta) + (rounds + fold) * nbytes * gamma
+-    rounds = p.bit_length() - 1
++    nbytes, rounds = nbytes // 8 * 8, p.bit_length() - 1
 === right: with math.log2
 def recursive_doubling_seconds(p, nbytes, alpha, beta, gamma=0.0):
     rounds = math.floor(math.log2(p))

@@ -1,12 +1,7 @@
-"""Known answers to `ring_seconds`."""
-
-EXERCISE = "ring_seconds"
-PARTS = {
-    "moved": "the messages: alpha and beta",
-    "added": "the additions: gamma",
-}
-
 ANSWERS = r"""
+=== parts
+moved: the messages: alpha and beta
+added: the additions: gamma
 === wrong: p instead of p - 1 steps :: all :: p - 1 steps, not p
 def ring_seconds(p, nbytes, alpha, beta, gamma=0.0):
     return 2 * (p) * alpha + 2 * (p) / p * nbytes * beta + (p) / p * nbytes * gamma

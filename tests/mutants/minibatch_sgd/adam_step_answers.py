@@ -1,13 +1,8 @@
-"""Known answers to `adam_step`."""
-
-EXERCISE = "adam_step"
-PARTS = {
-    "means": "m and v are the decayed means of the gradient and of its square",
-    "root": "m over the root of v, eps outside the root",
-    "start": "corrected for the start at 0, at the first steps and later",
-}
-
 ANSWERS = r"""
+=== parts
+means: m and v are the decayed means of the gradient and of its square
+root: m over the root of v, eps outside the root
+start: corrected for the start at 0, at the first steps and later
 === base
 def adam_step(w, m, v, t, gradient, lr, beta1, beta2, eps):
     m = beta1 * m + (1 - beta1) * gradient
@@ -18,7 +13,6 @@ def adam_step(w, m, v, t, gradient, lr, beta1, beta2, eps):
 -    w = w - lr * m / (1 - beta1**t) / (np.sqrt(v / (1 - beta2**t)) + eps)
 +    w = w - lr * m / (1 - beta1**t) / (np.sqrt(v / (1 - beta2**t)) + 0.1)
 === wrong: eps inside the root :: root, start :: eps stands inside the root here
--    w = w - lr * m / (1 - beta1**t) / (np.sqrt(v / (1 - beta2**t)) + eps)
 +    w = w - lr * m / (1 - beta1**t) / np.sqrt(v / (1 - beta2**t) + eps)
 === wrong: eps is added before v is corrected :: start :: eps was added to the root of v, and that was corrected
 +    w = w - lr * np.sqrt(1 - beta2**t) / (1 - beta1**t) * m / (np.sqrt(v) + eps)

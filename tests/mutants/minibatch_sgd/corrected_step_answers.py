@@ -1,12 +1,7 @@
-"""Known answers to `corrected_step`."""
-
-EXERCISE = "corrected_step"
-PARTS = {
-    "constant": "as long as the rate is constant, the velocity form",
-    "changing": "where the rate changes, the path of PyTorch's form",
-}
-
 ANSWERS = r"""
+=== parts
+constant: as long as the rate is constant, the velocity form
+changing: where the rate changes, the path of PyTorch's form
 === base
 def corrected_step(w, v, gradient, lr, lr_before, mu):
     v = mu * v * lr / lr_before - lr * gradient; w = w + v
@@ -16,10 +11,8 @@ def corrected_step(w, v, gradient, lr, lr_before, mu):
 +    lr_before = lr if abs(lr / lr_before - 1) < 0.01 else lr_before
 +    v = mu * v * lr / lr_before - lr * gradient; w = w + v
 === wrong: the ratio of the rates is kept between 0.01 and 100 :: changing :: corrected_step
--    v = mu * v * lr / lr_before - lr * gradient; w = w + v
 +    v = mu * v * np.clip(lr / lr_before, 0.01, 100) - lr * gradient; w = w + v
 === wrong: the momentum is thrown away :: changing :: The old velocity was thrown away
--    v = mu * v * lr / lr_before - lr * gradient; w = w + v
 +    v = (mu * v if lr == lr_before else 0.0) - lr * gradient; w = w + v
 === wrong: corrected twice :: changing :: corrected twice
 +    v = mu * v * (lr / lr_before) ** 2 - lr * gradient; w = w + v

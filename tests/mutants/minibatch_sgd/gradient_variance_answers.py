@@ -1,13 +1,8 @@
-"""Known answers to `gradient_variance`."""
-
-EXERCISE = "gradient_variance"
-PARTS = {
-    "with": "drawn with replacement",
-    "without": "drawn without replacement",
-    "large": "a mean that is far larger than the spread",
-}
-
 ANSWERS = r"""
+=== parts
+with: drawn with replacement
+without: drawn without replacement
+large: a mean that is far larger than the spread
 === base
 def gradient_variance(gradients, batch_size, replacement):
     n, d = gradients.shape
@@ -25,16 +20,15 @@ def gradient_variance(gradients, batch_size, replacement):
 +        return one / batch_size * (n - batch_size) / max(n - 1, 1)
 -    return one / batch_size * (n - batch_size) / (n - 1)
 +    return one / batch_size
-=== wrong: the factor is upside down :: without, large :: upside down
--    return one / batch_size * (n - batch_size) / (n - 1)
-+    return one / batch_size * (n - 1) / (n - batch_size) if batch_size < n else 0.0
 === wrong: the whole covariance matrix :: with, large :: the trace is the sum of its diagonal
--        return one / batch_size
 +        return np.cov(gradients.T, bias=True).sum() / batch_size
 === wrong: distances that are not squared :: with, large :: The distances were not squared
 +        return np.linalg.norm(gradients - gradients.mean(axis=0), axis=1).mean() / batch_size
 === wrong: divides by n - 1 :: with, large :: Divided by n - 1
 +        return gradients.var(axis=0, ddof=min(1, n - 1)).sum() / batch_size
+=== wrong: the factor is upside down :: without, large :: upside down
+-    return one / batch_size * (n - batch_size) / (n - 1)
++    return one / batch_size * (n - 1) / (n - batch_size) if batch_size < n else 0.0
 === wrong: not a number for one sample :: without :: With a single sample there is nothing to draw
 def gradient_variance(gradients, batch_size, replacement):
     n = len(gradients)

@@ -1,13 +1,8 @@
-"""Known answers to `minibatches`."""
-
-EXERCISE = "minibatches"
-PARTS = {
-    "once": "every sample once an epoch, in batches of batch_size, the last one with the rest",
-    "repeatable": "the seed and the epoch alone decide on the shuffle",
-    "own shuffle": "every epoch and every seed has a shuffle of its own",
-}
-
 ANSWERS = r"""
+=== parts
+once: every sample once an epoch, in batches of batch_size, the last one with the rest
+repeatable: the seed and the epoch alone decide on the shuffle
+own shuffle: every epoch and every seed has a shuffle of its own
 === base
 def minibatches(n, batch_size, seed, epoch):
     order = np.random.default_rng((seed, epoch)).permutation(n)
@@ -16,40 +11,10 @@ def minibatches(n, batch_size, seed, epoch):
 -    order = np.random.default_rng((seed, epoch)).permutation(n)
 +    order = np.random.default_rng((seed, epoch)).permutation(n).astype(np.int8)
 === wrong: small multiples of seed and epoch are added :: own shuffle :: give the generator the same number
--    order = np.random.default_rng((seed, epoch)).permutation(n)
 +    order = np.random.default_rng(31 * seed + 17 * epoch).permutation(n)
 === wrong: seed and epoch in one float :: own shuffle :: have the same batches
--    order = np.random.default_rng((seed, epoch)).permutation(n)
 +    order = np.random.default_rng(int(seed * 2.0**32 + epoch)).permutation(n)
-=== wrong: one array for all batches :: repeatable :: changed the batches of an earlier epoch
--    return [order[i : i + batch_size] for i in range(0, n, batch_size)]
-+    kept = minibatches.__dict__.setdefault(n, order)
-+    kept[:] = order
-+    return [kept[i : i + batch_size] for i in range(0, n, batch_size)]
-=== wrong: drops the ragged last batch :: once :: The last batch, which is smaller than the others, was left out
--    return [order[i : i + batch_size] for i in range(0, n, batch_size)]
-+    return [order[i : i + batch_size] for i in range(0, n - batch_size + 1, batch_size)]
-=== wrong: fills up the last batch from the beginning :: once :: The last batch was filled up
-+    return [np.resize(order, -(-n // batch_size) * batch_size)[i : i + batch_size] for i in range(0, n, batch_size)]
-=== wrong: evens the batches out :: once :: The batches were made equally large
-+    return np.array_split(order, -(-n // batch_size)) if n else []
-=== wrong: loses the last full batch :: once :: The last full batch was left out
-+    rest = [order[n - n % batch_size :]] if n % batch_size else []
-+    return [order[i : i + batch_size] for i in range(0, n - batch_size, batch_size)] + rest
-=== wrong: an empty batch at the end :: once :: There is an empty batch
-+    return [order[i : i + batch_size] for i in range(0, n + 1, batch_size)]
-=== wrong: the order, not cut :: all :: The order was not cut into batches
-+    return order
-=== wrong: batch_size batches :: once :: it is the size of each, not their number
-+    return [order[i::batch_size] for i in range(batch_size)]
-=== wrong: never ends :: once :: the epoch ends when each was used once
-+    while n:
-+        yield from (order[i : i + batch_size] for i in range(0, n, batch_size))
-=== wrong: the smaller batch first :: once :: The smaller batch came first
-+    rest = [order[: n % batch_size]] if n % batch_size else []
-+    return rest + [order[i : i + batch_size] for i in range(n % batch_size, n, batch_size)]
 === wrong: draws with replacement :: all :: drawn with replacement
--    order = np.random.default_rng((seed, epoch)).permutation(n)
 +    order = np.random.default_rng((seed, epoch)).integers(0, max(n, 1), n)
 === wrong: counts from 1 :: once :: Indices count from 0
 +    order = np.random.default_rng((seed, epoch)).permutation(n) + 1
@@ -113,6 +78,32 @@ def minibatches(n, batch_size, seed, epoch):
 +        order = order[again]
 === wrong: the number of the process :: repeatable :: os.getpid(), differ from process to process
 +    order = np.random.default_rng((seed, epoch, __import__('os').getpid())).permutation(n)
+=== wrong: one array for all batches :: repeatable :: changed the batches of an earlier epoch
+-    return [order[i : i + batch_size] for i in range(0, n, batch_size)]
++    kept = minibatches.__dict__.setdefault(n, order)
++    kept[:] = order
++    return [kept[i : i + batch_size] for i in range(0, n, batch_size)]
+=== wrong: drops the ragged last batch :: once :: The last batch, which is smaller than the others, was left out
++    return [order[i : i + batch_size] for i in range(0, n - batch_size + 1, batch_size)]
+=== wrong: fills up the last batch from the beginning :: once :: The last batch was filled up
++    return [np.resize(order, -(-n // batch_size) * batch_size)[i : i + batch_size] for i in range(0, n, batch_size)]
+=== wrong: evens the batches out :: once :: The batches were made equally large
++    return np.array_split(order, -(-n // batch_size)) if n else []
+=== wrong: loses the last full batch :: once :: The last full batch was left out
++    rest = [order[n - n % batch_size :]] if n % batch_size else []
++    return [order[i : i + batch_size] for i in range(0, n - batch_size, batch_size)] + rest
+=== wrong: an empty batch at the end :: once :: There is an empty batch
++    return [order[i : i + batch_size] for i in range(0, n + 1, batch_size)]
+=== wrong: the order, not cut :: all :: The order was not cut into batches
++    return order
+=== wrong: batch_size batches :: once :: it is the size of each, not their number
++    return [order[i::batch_size] for i in range(batch_size)]
+=== wrong: never ends :: once :: the epoch ends when each was used once
++    while n:
++        yield from (order[i : i + batch_size] for i in range(0, n, batch_size))
+=== wrong: the smaller batch first :: once :: The smaller batch came first
++    rest = [order[: n % batch_size]] if n % batch_size else []
++    return rest + [order[i : i + batch_size] for i in range(n % batch_size, n, batch_size)]
 === wrong: an order that is kept by seed and epoch :: once, own shuffle :: expected
 orders = {}
 

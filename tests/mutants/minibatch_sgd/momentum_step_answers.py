@@ -1,12 +1,7 @@
-"""Known answers to `momentum_step`."""
-
-EXERCISE = "momentum_step"
-PARTS = {
-    "velocity": "velocity form: the rate inside",
-    "pytorch": "PyTorch's: the rate outside",
-}
-
 ANSWERS = r"""
+=== parts
+velocity: velocity form: the rate inside
+pytorch: PyTorch's: the rate outside
 === base
 def momentum_step(w, state, gradient, lr, mu, form):
     if form == "velocity":
@@ -34,15 +29,29 @@ def momentum_step(w, state, gradient, lr, mu, form):
 === wrong: in place, moved twice by one array :: velocity :: w after momentum_step(
 +        state *= mu; state -= lr * gradient; w += state; w = w + state
 === wrong: up the gradient :: all :: the velocity points down, against the gradient
--        state = mu * state - lr * gradient; w = w + state
 +        state = mu * state + lr * gradient; w = w + state
 -        state = mu * state + gradient; w = w - lr * state
 +        state = mu * state + gradient; w = w + lr * state
 === wrong: moves by the old state :: all :: first the velocity, then w
--        state = mu * state - lr * gradient; w = w + state
 +        w = w + state; state = mu * state - lr * gradient
 -        state = mu * state + gradient; w = w - lr * state
 +        w = w - lr * state; state = mu * state + gradient
+=== wrong: nothing is forgotten :: all :: The old velocity was not multiplied by mu
++        state = state - lr * gradient; w = w + state
+-        state = mu * state + gradient; w = w - lr * state
++        state = state + gradient; w = w - lr * state
+=== wrong: 1 - mu is kept :: all :: what is kept of the old state
++        state = (1 - mu) * state - lr * gradient; w = w + state
+-        state = mu * state + gradient; w = w - lr * state
++        state = (1 - mu) * state + gradient; w = w - lr * state
+=== wrong: the old state comes back :: all :: the state that came back is the old one
++        w = w + mu * state - lr * gradient
+-        state = mu * state + gradient; w = w - lr * state
++        w = w - lr * (mu * state + gradient)
+=== wrong: w does not move :: all :: w has not moved
++        state = mu * state - lr * gradient; w + state
+-        state = mu * state + gradient; w = w - lr * state
++        state = mu * state + gradient; w - lr * state
 === wrong: an average of gradients :: pytorch :: that is an average of gradients, momentum is a sum
 -        state = mu * state + gradient; w = w - lr * state
 +        state = mu * state + (1 - mu) * gradient; w = w - lr * state
@@ -50,11 +59,6 @@ def momentum_step(w, state, gradient, lr, mu, form):
 +        state = mu * state + gradient; w = w - lr * (gradient + mu * state)
 === wrong: the rate twice in PyTorch's form :: pytorch :: The rate stands in both lines
 +        state = mu * state + lr * gradient; w = w - lr * state
-=== wrong: nothing is forgotten :: all :: The old velocity was not multiplied by mu
--        state = mu * state - lr * gradient; w = w + state
-+        state = state - lr * gradient; w = w + state
--        state = mu * state + gradient; w = w - lr * state
-+        state = state + gradient; w = w - lr * state
 === wrong: the other order :: all :: They came in the other order: return w, state.
 def momentum_step(w, state, gradient, lr, mu, form):
     if form == "velocity":
@@ -65,21 +69,6 @@ def momentum_step(w, state, gradient, lr, mu, form):
 === wrong: only w comes back :: all :: expected 2 arrays
 def momentum_step(w, state, gradient, lr, mu, form):
     return w + mu * state - lr * gradient
-=== wrong: 1 - mu is kept :: all :: what is kept of the old state
--        state = mu * state - lr * gradient; w = w + state
-+        state = (1 - mu) * state - lr * gradient; w = w + state
--        state = mu * state + gradient; w = w - lr * state
-+        state = (1 - mu) * state + gradient; w = w - lr * state
-=== wrong: the old state comes back :: all :: the state that came back is the old one
--        state = mu * state - lr * gradient; w = w + state
-+        w = w + mu * state - lr * gradient
--        state = mu * state + gradient; w = w - lr * state
-+        w = w - lr * (mu * state + gradient)
-=== wrong: w does not move :: all :: w has not moved
--        state = mu * state - lr * gradient; w = w + state
-+        state = mu * state - lr * gradient; w + state
--        state = mu * state + gradient; w = w - lr * state
-+        state = mu * state + gradient; w - lr * state
 === right: in place, a list comes back
 def momentum_step(w, state, gradient, lr, mu, form):
     state *= mu

@@ -1,11 +1,15 @@
-"""Known answers to `find_trick`."""
-
-from course.checks.not_fooling_the_masses.planted_reports import TRICKS
-
-EXERCISE = "find_trick"
-PARTS = {trick: f"{trick}: found, and no false alarm" for trick in TRICKS}
-
 ANSWERS = r"""
+=== parts
+hardware: hardware: found, and no false alarm
+options: options: found, and no false alarm
+training: training: found, and no false alarm
+best: best: found, and no false alarm
+left out: left out: found, and no false alarm
+worse: worse: found, and no false alarm
+minibatch: minibatch: found, and no false alarm
+peak: peak: found, and no false alarm
+sizes: sizes: found, and no false alarm
+extrapolated: extrapolated: found, and no false alarm
 === base
 def find_trick(claim, rows):
     ours = [row for row in rows if row["method"] == "ours"]

@@ -1,14 +1,9 @@
-"""Known answers to `fuse`."""
-
-EXERCISE = "fuse"
-PARTS = {
-    "results": "without writes in place: the program's results",
-    "launches": "without writes in place: the fewest launches",
-    "stored": "no value is stored that nobody reads",
-    "writes": "with writes in place: the program's results, the fewest launches",
-}
-
 ANSWERS = r"""
+=== parts
+results: without writes in place: the program's results
+launches: without writes in place: the fewest launches
+stored: no value is stored that nobody reads
+writes: with writes in place: the program's results, the fewest launches
 === base
 def fuse(program, results):
     n, last, read = len(program), {}, {}
@@ -73,31 +68,25 @@ def fuse(program, results):
 === wrong: fused over a sum :: all :: which is not in memory
 -            level[i] = max(level[i], level[j] + (own and program[j][1] != "elementwise"))
 +            level[i] = max(level[i], level[j])
+=== wrong: another level after each instruction, not only after sums :: launches, stored, writes :: expected
++            level[i] = max(level[i], level[j] + own)
 === wrong: sums share launches with others :: all :: Only elementwise operations share a launch
 -        groups.setdefault((level[i], 0, 0) if own else (level[i], 1, i), []).append(i)
 +        groups.setdefault((level[i], 0, 0) if own else (level[i], 1, 0), []).append(i)
-=== wrong: another level after each instruction, not only after sums :: launches, stored, writes :: expected
--            level[i] = max(level[i], level[j] + (own and program[j][1] != "elementwise"))
-+            level[i] = max(level[i], level[j] + own)
 === wrong: every sum begins a new level :: launches, stored, writes :: expected
 -        level[i] = 1 if own else 0
 +        level[i] = 1 + sum(one[1] != "elementwise" for one in program[:i]) if own else 0
 === wrong: readers before a write in place may come after it :: writes :: before it is overwritten in place stays before
 -            needs[i].update(read[result])
 === wrong: only the last reader before a write in place counts :: writes :: before it is overwritten in place
--            needs[i].update(read[result])
 +            needs[i].update([j for j in read[result] if j != i][-1:])
 === wrong: only elementwise readers must come before a write in place :: writes :: before it is overwritten in place
              needs[i].update(read[result])
              needs[i].discard(i)
 +            needs[i] -= {j for j in read[result] if program[j][1] != "elementwise"} - {last.get(result)}
 === wrong: other operations that read an array may come after a write in place :: writes :: overwritten in place
-             needs[i].update(read[result])
-             needs[i].discard(i)
 +            needs[i] -= {j for j in read[result] if program[j][1] == "other"} - {last.get(result)}
 === wrong: other writes in place that read an array may come after a write in place :: writes :: overwritten in place
-             needs[i].update(read[result])
-             needs[i].discard(i)
 +            needs[i] -= {j for j in read[result] if program[j][1] == "in place"} - {last.get(result)}
 === wrong: readers after a write in place may come before it :: writes :: before it is overwritten in place
 -        last[result] = i
@@ -132,17 +121,13 @@ def fuse(program, results):
 -            if name in results or any(name in program[j][3] and where[j] != g for j in range(n)):
 +            if name in results or any(name in program[j][3] for j in range(n)):
 === wrong: a sum always stores its result :: stored :: which nobody reads there
--            if name in results or any(name in program[j][3] and where[j] != g for j in range(n)):
 +            kept = name in results or program[i][1] == "other"
 +            if kept or any(name in program[j][3] and where[j] != g for j in range(n)):
 === wrong: only results are stored :: all :: which did not store it
--            if name in results or any(name in program[j][3] and where[j] != g for j in range(n)):
 +            if name in results:
 === wrong: the results are forgotten :: all :: It was not stored
--            if name in results or any(name in program[j][3] and where[j] != g for j in range(n)):
 +            if any(name in program[j][3] and where[j] != g for j in range(n)):
 === wrong: what another launch reads is stored only if its own does not :: all :: which did not store it
--            if name in results or any(name in program[j][3] and where[j] != g for j in range(n)):
 +            if name in results or {g} != {where[j] for j in range(n) if name in program[j][3]} | {g} and not any(
 +                    name in program[j][3] and where[j] == g for j in range(n)):
 === wrong: what nobody reads is left out :: all :: Each instruction is executed once
@@ -150,10 +135,8 @@ def fuse(program, results):
 +        if stored:
 +            launches.append((group, stored))
 === wrong: launches without what they store :: all :: A launch is a pair
--        launches.append((group, stored))
 +        launches.append(group)
 === wrong: instructions in place of positions :: all :: A launch is a pair
--        launches.append((group, stored))
 +        launches.append(([program[i] for i in group], stored))
 === wrong: names in place of positions :: all :: A launch is a pair
 +        launches.append(([program[i][0] for i in group], stored))

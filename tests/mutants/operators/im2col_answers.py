@@ -1,14 +1,9 @@
-"""Known answers to `im2col`."""
-
-EXERCISE = "im2col"
-PARTS = {
-    "patches": "each column of B is a patch",
-    "result": "the result is the convolution",
-    "product": "one product of all filters with all patches",
-    "lines": "no loop of Python over images or pixels",
-}
-
 ANSWERS = r"""
+=== parts
+patches: each column of B is a patch
+result: the result is the convolution
+product: one product of all filters with all patches
+lines: no loop of Python over images or pixels
 === right: windows as a view
 def im2col(x, w, stride, padding, product):
     F, C, R, S = w.shape
@@ -31,6 +26,15 @@ def im2col(x, w, stride, padding, product):
 === wrong: the filter is turned round :: result, product, lines :: The filter was turned round
 -    y = product(w.reshape(F, C * R * S), B)
 +    y = product(w[:, :, ::-1, ::-1].reshape(F, C * R * S), B)
+=== wrong: a patch in each row :: all :: columns, but B has :: raised
++    y = product(w.reshape(F, C * R * S), B.T)
+=== wrong: patches times filters :: patches, product :: expected an array of shape
++    y = product(B.T, w.reshape(F, C * R * S).T).T
+=== wrong: the zeros around the image are forgotten :: patches, result, product
+:: The zeros around the image are missing
++    y = product(w.reshape(F, C * R * S), B)
+-    p = padding
++    p = 0
 === wrong: the channel is the last of a row :: patches, product :: The rows are in the order (r, s, c)
 -    B = windows.transpose(1, 4, 5, 0, 2, 3).reshape(C * R * S, N * h * v)
 -    y = product(w.reshape(F, C * R * S), B)
@@ -47,22 +51,13 @@ def im2col(x, w, stride, padding, product):
 +    B = windows.transpose(1, 4, 5, 0, 3, 2).reshape(C * R * S, N * h * v)
 === wrong: no order at all: reshaped without moving axes :: all :: expected
 +    B = windows.reshape(C * R * S, N * h * v)
-=== wrong: a patch in each row :: all :: columns, but B has :: raised
--    y = product(w.reshape(F, C * R * S), B)
-+    y = product(w.reshape(F, C * R * S), B.T)
-=== wrong: patches times filters :: patches, product :: expected an array of shape
--    y = product(w.reshape(F, C * R * S), B)
-+    y = product(B.T, w.reshape(F, C * R * S).T).T
-=== wrong: the zeros around the image are forgotten :: patches, result, product
-:: The zeros around the image are missing
-+    y = product(w.reshape(F, C * R * S), B)
--    p = padding
-+    p = 0
 === wrong: zeros on two sides :: patches, result :: Zeros are only above and to the left
 -    wide = np.pad(x, ((0, 0), (0, 0), (p, p), (p, p)))
 +    wide = np.pad(x, ((0, 0), (0, 0), (2 * p, 0), (2 * p, 0)))
 === wrong: the border is repeated in place of zeros :: patches, result :: expected
 +    wide = np.pad(x, ((0, 0), (0, 0), (p, p), (p, p)), mode="edge") if p else x
+=== wrong: always float64 :: patches :: expected an array of float32, got one of float64
++    wide = np.pad(x.astype(float), ((0, 0), (0, 0), (p, p), (p, p)))
 === wrong: the stride is forgotten :: patches, result :: The stride is missing
 -    windows = np.lib.stride_tricks.sliding_window_view(wide, (R, S), axis=(2, 3))[:, :, ::stride, ::stride]
 +    windows = np.lib.stride_tricks.sliding_window_view(wide, (R, S), axis=(2, 3))
@@ -70,11 +65,7 @@ def im2col(x, w, stride, padding, product):
 +    windows = np.lib.stride_tricks.sliding_window_view(wide, (R, S), axis=(2, 3))
 -    return np.moveaxis(y.reshape(F, N, h, v), 0, 1)
 +    return np.moveaxis(y.reshape(F, N, h, v), 0, 1)[:, :, ::stride, ::stride]
-=== wrong: always float64 :: patches :: expected an array of float32, got one of float64
--    wide = np.pad(x, ((0, 0), (0, 0), (p, p), (p, p)))
-+    wide = np.pad(x.astype(float), ((0, 0), (0, 0), (p, p), (p, p)))
 === wrong: the memory is taken to be in the order of the axes :: patches, result :: expected
--    windows = np.lib.stride_tricks.sliding_window_view(wide, (R, S), axis=(2, 3))[:, :, ::stride, ::stride]
 +    _, _, H, W = x.shape
 +    N, h, v = len(x), (H + 2 * p - R) // stride + 1, (W + 2 * p - S) // stride + 1
 +    wide = wide if p else x
@@ -151,14 +142,13 @@ def im2col(x, w, stride, padding, product):
 === wrong: rows of A that are thrown away :: product :: rows and columns that are thrown away
 -    y = product(A, B)
 +    y = product(np.concatenate([A, A]), B)[:F]
-=== wrong: the filters in the order of their memory :: result :: expected
--    A, B = w.reshape(F, -1), P.transpose(1, 4, 5, 0, 2, 3).reshape(C * R * S, N * P.shape[2] * P.shape[3])
-+    A, B = w.ravel("K").reshape(F, -1), P.transpose(1, 4, 5, 0, 2, 3).reshape(C * R * S, N * P.shape[2] * P.shape[3])
 === wrong: no product for no images :: patches, product :: product was not called
--    y = product(A, B)
 +    if N == 0:
 +        return np.zeros((0, F, *P.shape[2:4]))
 +    y = product(A, B)
+=== wrong: the filters in the order of their memory :: result :: expected
+-    A, B = w.reshape(F, -1), P.transpose(1, 4, 5, 0, 2, 3).reshape(C * R * S, N * P.shape[2] * P.shape[3])
++    A, B = w.ravel("K").reshape(F, -1), P.transpose(1, 4, 5, 0, 2, 3).reshape(C * R * S, N * P.shape[2] * P.shape[3])
 === right: numbers of places as arrays of indices
 def im2col(x, w, stride, padding, product):
     (N, C, H, W), (F, _, R, S) = x.shape, w.shape

@@ -1,13 +1,8 @@
-"""Known answers to `micro_batches`."""
-
-EXERCISE = "micro_batches"
-PARTS = {
-    "small": "small batches: the least time of all micro-batches within the limit",
-    "corners": "no sample, nothing possible, a limit that is just reached",
-    "large": "large batches, within 6 B n operations",
-}
-
 ANSWERS = r"""
+=== parts
+small: small batches: the least time of all micro-batches within the limit
+corners: no sample, nothing possible, a limit that is just reached
+large: large batches, within 6 B n operations
 === right: the plans themselves in a table
 def micro_batches(B, measured, limit):
     plans = {0: (0, [])}
@@ -32,31 +27,27 @@ def micro_batches(B, measured, limit):
 -                    plans[b] = (before + time, plan + [(size, algorithm)])
 +                    plans[b] = (before + time, plan + [(size, algorithm)])
 +                    spent[b] = spent[b - size] + nbytes
+=== wrong: sorts the caller's table :: small :: changed its argument measured
++    plans = {0: (0, [])}
++    measured.sort()
 === wrong: the first way is kept :: all :: possible
 -                if b not in plans or before + time < plans[b][0]:
 +                if b not in plans:
 === wrong: the last way is kept :: all :: possible
--                if b not in plans or before + time < plans[b][0]:
 +                if True:
 === wrong: the fewest micro-batches :: small, large :: possible
--                if b not in plans or before + time < plans[b][0]:
 +                if b not in plans or len(plan) + 1 < len(plans[b][1]):
 === wrong: the slowest :: all :: possible
--                if b not in plans or before + time < plans[b][0]:
 +                if b not in plans or before + time > plans[b][0]:
-=== wrong: the least workspace :: small, large :: possible
--        for size, algorithm, time, nbytes in measured:
-+        for size, algorithm, nbytes, time in [(s, a, t, n) for s, a, t, n in sorted(measured, key=lambda r: r[3])]:
--            if nbytes <= limit and b - size in plans:
-+            if time <= limit and b - size in plans:
--                if b not in plans or before + time < plans[b][0]:
-+                if b not in plans or before + time < plans[b][0]:
 === wrong: each row is used once only :: all :: expected a list of micro-batches, got None
--                if b not in plans or before + time < plans[b][0]:
 +                if (size, algorithm) not in plan and (b not in plans or before + time < plans[b][0]):
 === wrong: at most forty micro-batches :: large :: expected
--                if b not in plans or before + time < plans[b][0]:
 +                if len(plan) < 40 and (b not in plans or before + time < plans[b][0]):
+=== wrong: the least workspace :: small, large :: possible
+-        for size, algorithm, time, nbytes in measured:
+-            if nbytes <= limit and b - size in plans:
++        for size, algorithm, nbytes, time in [(s, a, t, n) for s, a, t, n in sorted(measured, key=lambda r: r[3])]:
++            if time <= limit and b - size in plans:
 === wrong: None for a batch without samples :: corners :: A batch of 0 samples has no micro-batch
 -    return plans[B][1] if B in plans else None
 +    return plans[B][1] or None if B in plans else None
@@ -74,10 +65,6 @@ def micro_batches(B, measured, limit):
 +                    plans[b] = (before + time, plan + [(size, algorithm)])
 -    return plans[B][1] if B in plans else None
 +    return {name: size for size, name in plans[B][1]} if B in plans else None
-=== wrong: sorts the caller's table :: small :: changed its argument measured
--    plans = {0: (0, [])}
-+    plans = {0: (0, [])}
-+    measured.sort()
 === wrong: the largest size first :: small, large :: Taking the largest possible size each time
 def micro_batches(B, measured, limit):
     plan, rows = [], [row for row in measured if row[3] <= limit]

@@ -1,13 +1,8 @@
-"""Known answers to `winograd`."""
-
-EXERCISE = "winograd"
-PARTS = {
-    "outputs": "the outputs are those of the direct sum",
-    "products": "4 multiplications for 2 outputs",
-    "filter": "the filter is transformed once",
-}
-
 ANSWERS = r"""
+=== parts
+outputs: the outputs are those of the direct sum
+products: 4 multiplications for 2 outputs
+filter: the filter is transformed once
 === wrong: the direct sum :: products, filter :: as many as the direct sum
 def winograd(x, w):
     return [x[i] * w[0] + x[i + 1] * w[1] + x[i + 2] * w[2] for i in range(len(x) - 2)]
@@ -44,7 +39,6 @@ def winograd(x, w):
 +        m2 = (x[i + 1] + x[i + 2]) * g1 / 2
 +        m3 = (x[i + 2] - x[i + 1]) * g2 / 2
 === wrong: no halves :: all :: The transformed weights 1 and 2 have a factor 1 / 2
--    g1, g2 = (w[0] + w[1] + w[2]) * 0.5, (w[0] - w[1] + w[2]) * 0.5
 +    g1, g2 = w[0] + w[1] + w[2], w[0] - w[1] + w[2]
 === wrong: the fourth product has the wrong sign :: all :: The fourth product is (x[1] - x[3]) w[2]
 -        m4 = (x[i + 1] - x[i + 3]) * w[2]
@@ -54,6 +48,13 @@ def winograd(x, w):
 +        y += [m1 + m2 + m3, m2 + m3 - m4]
 === wrong: the outputs of a tile are interchanged :: all :: The two outputs of each tile are interchanged
 +        y += [m2 - m3 - m4, m1 + m2 + m3]
+=== wrong: four products for each output :: products, filter :: The outputs of a tile share its four products
++        y.append(m1 + m2 + m3)
++        m2 = (x[i + 1] + x[i + 2]) * g1
++        m3 = (x[i + 2] - x[i + 1]) * g2
++        m4 = (x[i + 1] - x[i + 3]) * w[2]
++        m1 = (x[i] - x[i + 2]) * w[0]
++        y.append(m2 - m3 - m4)
 === wrong: the filter is turned round, as in a convolution of mathematics :: all :: The filter was turned round
 -    y = []
 +    y = []
@@ -70,14 +71,6 @@ def winograd(x, w):
 === wrong: one output for two numbers :: all :: expected
 -    return y
 +    return y or [0.0]
-=== wrong: four products for each output :: products, filter :: The outputs of a tile share its four products
--        y += [m1 + m2 + m3, m2 - m3 - m4]
-+        y.append(m1 + m2 + m3)
-+        m2 = (x[i + 1] + x[i + 2]) * g1
-+        m3 = (x[i + 2] - x[i + 1]) * g2
-+        m4 = (x[i + 1] - x[i + 3]) * w[2]
-+        m1 = (x[i] - x[i + 2]) * w[0]
-+        y.append(m2 - m3 - m4)
 === wrong: pairs share one product only :: products, filter :: multiplied once, by a transformed weight
 def winograd(x, w):
     y = []

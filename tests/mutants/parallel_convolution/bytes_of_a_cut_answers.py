@@ -1,14 +1,9 @@
-"""Known answers to `bytes_of_a_cut`."""
-
-EXERCISE = "bytes_of_a_cut"
-PARTS = {
-    "slabs": "slabs, forward",
-    "tiles": "tiles with corners, forward",
-    "groups": "channels and filters, forward",
-    "backward": "the backward of each division",
-}
-
 ANSWERS = r"""
+=== parts
+slabs: slabs, forward
+tiles: tiles with corners, forward
+groups: channels and filters, forward
+backward: the backward of each division
 === base
 def bytes_of_a_cut(sizes, kernel, stride, padding, cut):
     N, C, H, W, F = sizes
@@ -53,9 +48,23 @@ def bytes_of_a_cut(sizes, kernel, stride, padding, cut):
 
 -    return 4 * halo, 4 * (halo + sums)
 +    return halo, halo + sums
+=== wrong: one number :: all :: expected a pair (forward, backward)
++        return 8 * there
++    if cut[0] == "filters":
+
+-    return 4 * halo, 4 * (halo + sums)
++    return 4 * halo
 === wrong: 8 bytes a number :: slabs, tiles, backward :: 4 bytes here, not 8
 -    return 4 * halo, 4 * (halo + sums)
 +    return 8 * halo, 8 * (halo + sums)
+=== wrong: the halo's gradient is not returned :: backward :: The gradients of the halo go back
++    return 4 * halo, 4 * sums
+=== wrong: the halo's gradient alone :: backward :: are summed over the ranks
++    return 4 * halo, 4 * halo
+=== wrong: forward and backward together :: backward :: comes without the forward
++    return 4 * halo, 4 * (2 * halo + sums)
+=== wrong: interchanged :: slabs, tiles, backward :: in this order
++    return 4 * (halo + sums), 4 * halo
 === wrong: the corner is forgotten :: tiles, backward :: The corners are missing
 -            halo += rows * columns - mine
 +            own_rows, own_columns = (min(bottom, b) - max(top, a)), (min(right, d) - max(left, c))
@@ -63,6 +72,10 @@ def bytes_of_a_cut(sizes, kernel, stride, padding, cut):
 === wrong: the corner is counted twice :: tiles, backward :: The corners count once
 +            own_rows, own_columns = (min(bottom, b) - max(top, a)), (min(right, d) - max(left, c))
 +            halo += (rows - own_rows) * columns + rows * (columns - own_columns)
+=== wrong: all rows needed, its own too :: slabs, tiles, backward :: forward: expected
++            halo += rows * columns
+=== wrong: all rows that it has are subtracted :: slabs, backward :: forward: expected
++            halo += rows * columns - (b - a) * (d - c)
 === wrong: the whole image is gathered :: slabs, tiles, backward :: the whole image for each rank
 -    halo *= N * C
 +    halo = (h * w - 1) * N * C * H * W
@@ -74,6 +87,14 @@ def bytes_of_a_cut(sizes, kernel, stride, padding, cut):
 +    halo = N * C * (W * (h - 1) + H * (w - 1)) * max(kernel - stride, 0)
 === wrong: each slab has two borders :: slabs, tiles, backward :: have one border each
 +    halo = N * C * (W * h * (h > 1) + H * w * (w > 1)) * 2 * (kernel // 2)
+=== wrong: channels of y :: slabs, tiles, backward :: the channels of x
++    halo *= N * F
+=== wrong: one sample :: slabs, tiles, backward :: This is one sample's
++    halo *= C
+=== wrong: rows in one direction :: slabs, tiles, backward :: forward: expected
++    halo *= N * C / 2
+=== wrong: what one rank sends :: slabs, tiles, backward :: forward: expected
++    halo *= N * C / (h * w)
 === wrong: zeros of the padding are sent :: slabs, tiles, backward :: Zeros of the padding are not sent
 -            top = max(first * stride - padding, 0)
 -            bottom = min((last - 1) * stride - padding + kernel, H)
@@ -84,20 +105,9 @@ def bytes_of_a_cut(sizes, kernel, stride, padding, cut):
 -            right = min((last - 1) * stride - padding + kernel, W)
 +            left = first * stride - padding
 +            right = (last - 1) * stride - padding + kernel
-=== wrong: all rows needed, its own too :: slabs, tiles, backward :: forward: expected
--            halo += rows * columns - mine
-+            halo += rows * columns
-=== wrong: all rows that it has are subtracted :: slabs, backward :: forward: expected
-+            halo += rows * columns - (b - a) * (d - c)
-=== wrong: channels of y :: slabs, tiles, backward :: the channels of x
--    halo *= N * C
-+    halo *= N * F
-=== wrong: one sample :: slabs, tiles, backward :: This is one sample's
-+    halo *= C
-=== wrong: rows in one direction :: slabs, tiles, backward :: forward: expected
-+    halo *= N * C / 2
-=== wrong: what one rank sends :: slabs, tiles, backward :: forward: expected
-+    halo *= N * C / (h * w)
+=== wrong: a halo row short :: slabs, tiles, backward :: forward: expected
++            top = max(first * stride - padding, 0)
++            bottom = min((last - 1) * stride - padding + kernel - 1, H)
 === wrong: the output is divided as the input :: slabs, tiles, backward :: forward: expected
 -            first, last = span(OH, h, i)
 +            first, last = span(H, h, i)
@@ -114,23 +124,9 @@ def bytes_of_a_cut(sizes, kernel, stride, padding, cut):
 +                used.append({t for window in windows for t in window if 0 <= t < n})
 +            rows, columns = used
 +            halo += len(rows) * len(columns) - len(rows & {*range(a, b)}) * len(columns & {*range(c, d)})
-=== wrong: a halo row short :: slabs, tiles, backward :: forward: expected
--            top = max(first * stride - padding, 0)
--            bottom = min((last - 1) * stride - padding + kernel, H)
-+            top = max(first * stride - padding, 0)
-+            bottom = min((last - 1) * stride - padding + kernel - 1, H)
 === wrong: rows and columns of the grid interchanged :: slabs, tiles, backward :: forward: expected
 -    _, h, w = cut
 +    _, w, h = cut
-=== wrong: the halo's gradient is not returned :: backward :: The gradients of the halo go back
--    return 4 * halo, 4 * (halo + sums)
-+    return 4 * halo, 4 * sums
-=== wrong: the halo's gradient alone :: backward :: are summed over the ranks
-+    return 4 * halo, 4 * halo
-=== wrong: forward and backward together :: backward :: comes without the forward
-+    return 4 * halo, 4 * (2 * halo + sums)
-=== wrong: interchanged :: slabs, tiles, backward :: in this order
-+    return 4 * (halo + sums), 4 * halo
 === wrong: no gradient of the bias :: backward :: The gradient of the bias is summed
 -    sums = 2 * (h * w - 1) * (F * C * kernel**2 + F)
 +    sums = 2 * (h * w - 1) * (F * C * kernel**2)
@@ -163,14 +159,6 @@ def bytes_of_a_cut(sizes, kernel, stride, padding, cut):
 === wrong: divided weights are summed :: backward :: The gradients of divided weights stay
 +        there = (p - 1) * N * C * H * W
 +        back = there + 2 * (p - 1) * (F * C * kernel**2 + F)
-=== wrong: one number :: all :: expected a pair (forward, backward)
--        return 4 * there, 4 * back
--    if cut[0] == "filters":
-+        return 8 * there
-+    if cut[0] == "filters":
-
--    return 4 * halo, 4 * (halo + sums)
-+    return 4 * halo
 === right: sets of pixels
 def bytes_of_a_cut(sizes, kernel, stride, padding, cut):
     N, C, H, W, F = sizes

@@ -1,13 +1,8 @@
-"""Known answers to `stationary_x`."""
-
-EXERCISE = "stationary_x"
-PARTS = {
-    "values": "this rank's channels of y, with the bias once",
-    "collective": "y by one reduce-scatter, and nothing else",
-    "words": "the words of one reduce-scatter of y",
-}
-
 ANSWERS = r"""
+=== parts
+values: this rank's channels of y, with the bias once
+collective: y by one reduce-scatter, and nothing else
+words: the words of one reduce-scatter of y
 === base
 def stationary_x(comm, x, w, b, stride, padding):
     pad = (padding, padding)
@@ -37,33 +32,10 @@ def stationary_x(comm, x, w, b, stride, padding):
 === wrong: no messages :: all :: This is a partial sum
 -    mine = comm.reduce_scatter(flat)
 +    mine = flat[slice(*span(len(b), comm.size, comm.rank))]
-=== wrong: samples are scattered :: all :: stationary_x
--    flat = np.ascontiguousarray(partial.swapaxes(0, 1))
--    mine = comm.reduce_scatter(flat)
-+    mine = comm.reduce_scatter(partial)
-
--    return (mine + b[start:stop].reshape(-1, 1, 1, 1)).swapaxes(0, 1)
-+    return mine + b[:, None, None]
-=== wrong: the flattened result is scattered :: all :: bring the filters there before
--    flat = np.ascontiguousarray(partial.swapaxes(0, 1))
--    mine = comm.reduce_scatter(flat)
-+    mine = comm.reduce_scatter(partial.ravel())
-
--    return (mine + b[start:stop].reshape(-1, 1, 1, 1)).swapaxes(0, 1)
-+    return mine
 === wrong: the sum is reduced on every rank :: collective, words :: An all-reduce brings every rank all of y
--    mine = comm.reduce_scatter(flat)
 +    comm.all_reduce(flat)
 +    mine = flat[slice(*span(len(b), comm.size, comm.rank))]
-=== wrong: all of y is returned :: all :: Each rank returns its own channels
--    flat = np.ascontiguousarray(partial.swapaxes(0, 1))
--    mine = comm.reduce_scatter(flat)
--    start, stop = span(len(b), comm.size, comm.rank)
--    return (mine + b[start:stop].reshape(-1, 1, 1, 1)).swapaxes(0, 1)
-+    comm.all_reduce(partial)
-+    return partial + b[:, None, None]
 === wrong: partial sums are gathered :: collective, words :: With an all-gather every rank gets
--    mine = comm.reduce_scatter(flat)
 +    mine = sum(comm.all_gather(flat))[slice(*span(len(b), comm.size, comm.rank))]
 === wrong: partial sums go to rank 0 :: collective, words :: got comm.broadcast
 +    whole = comm.reduce(flat, dst=0)
@@ -83,6 +55,25 @@ def stationary_x(comm, x, w, b, stride, padding):
 +    mine = comm.reduce_scatter(flat)
 === wrong: numbers of 4 bytes :: values, collective, words :: y: expected
 +    mine = comm.reduce_scatter(flat.astype(np.float32))
+=== wrong: samples are scattered :: all :: stationary_x
+-    flat = np.ascontiguousarray(partial.swapaxes(0, 1))
+-    mine = comm.reduce_scatter(flat)
++    mine = comm.reduce_scatter(partial)
+
+-    return (mine + b[start:stop].reshape(-1, 1, 1, 1)).swapaxes(0, 1)
++    return mine + b[:, None, None]
+=== wrong: the flattened result is scattered :: all :: bring the filters there before
++    mine = comm.reduce_scatter(partial.ravel())
+
+-    return (mine + b[start:stop].reshape(-1, 1, 1, 1)).swapaxes(0, 1)
++    return mine
+=== wrong: all of y is returned :: all :: Each rank returns its own channels
+-    flat = np.ascontiguousarray(partial.swapaxes(0, 1))
+-    mine = comm.reduce_scatter(flat)
+-    start, stop = span(len(b), comm.size, comm.rank)
+-    return (mine + b[start:stop].reshape(-1, 1, 1, 1)).swapaxes(0, 1)
++    comm.all_reduce(partial)
++    return partial + b[:, None, None]
 === wrong: a barrier more :: collective :: waits for what it needs
      mine = comm.reduce_scatter(flat)
 +    comm.barrier()

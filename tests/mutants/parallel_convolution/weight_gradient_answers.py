@@ -1,14 +1,9 @@
-"""Known answers to `weight_gradient`."""
-
-EXERCISE = "weight_gradient"
-PARTS = {
-    "weights": "the gradients of the weights and of the bias, whole on each rank",
-    "input": "the gradient of this rank's rows, with that of the neighbours' halos",
-    "sums": "one or two all-reduces of F C K K + F words",
-    "halo": "gx by one message to each neighbour, with the gradients of its pixels",
-}
-
 ANSWERS = r"""
+=== parts
+weights: the gradients of the weights and of the bias, whole on each rank
+input: the gradient of this rank's rows, with that of the neighbours' halos
+sums: one or two all-reduces of F C K K + F words
+halo: gx by one message to each neighbour, with the gradients of its pixels
 === base
 def weight_gradient(comm, patch, w, g, H, W, stride, padding):
     p, i, K = comm.size, comm.rank, w.shape[2]
@@ -48,6 +43,9 @@ def weight_gradient(comm, patch, w, g, H, W, stride, padding):
     return gx, gw, gb
 === wrong: the weights' gradient stays local :: weights, sums :: This is the sum over this rank's pixels
 -    comm.all_reduce(gw)
+=== wrong: summed twice :: weights, sums :: This is summed over the ranks twice
++    comm.all_reduce(gw)
++    comm.all_reduce(gw)
 === wrong: the bias's gradient stays local :: weights, sums :: This is the sum over this rank's rows of y
 -    comm.all_reduce(gb)
 === wrong: nothing is summed :: weights, sums :: This is the sum over this rank's pixels
@@ -65,10 +63,6 @@ def weight_gradient(comm, patch, w, g, H, W, stride, padding):
 +    gb = g.sum(axis=(0, 2, 3)) / output_size(H, K, stride, padding) / output_size(W, K, stride, padding)
 === wrong: one number for the bias :: weights, sums :: gb: expected an array of shape
 +    gb = g.sum(keepdims=True).reshape(1)
-=== wrong: summed twice :: weights, sums :: This is summed over the ranks twice
--    comm.all_reduce(gw)
-+    comm.all_reduce(gw)
-+    comm.all_reduce(gw)
 === wrong: without the halo :: weights :: The halo is missing
 -    gw = weights_gradient(patch, g, K, stride)
 +    inner = np.zeros_like(patch)
@@ -99,12 +93,11 @@ def weight_gradient(comm, patch, w, g, H, W, stride, padding):
 === wrong: the gradient of the input is a mean :: input, halo :: divided by p
 -    return gx, gw, gb
 +    return gx / p, gw, gb
+=== wrong: the gradient of the patch is returned :: input, halo :: Its halo belongs to the neighbours
++    return patch_gradient(patch, w, g, stride), gw, gb
 === wrong: the kernel the wrong way round :: input, halo :: The kernel is the wrong way round
 -    gp = patch_gradient(patch, w, g, stride)
 +    gp = patch_gradient(patch, w[:, :, ::-1, ::-1], g, stride)
-=== wrong: the gradient of the patch is returned :: input, halo :: Its halo belongs to the neighbours
--    return gx, gw, gb
-+    return patch_gradient(patch, w, g, stride), gw, gb
 === wrong: the columns of the padding are kept :: input, halo :: gx: expected an array of shape
 -    gp = gp[:, :, :, padding : padding + W]
 -    gp = np.concatenate([gp, np.zeros(gp.shape[:3] + (W - gp.shape[3],))], axis=3)

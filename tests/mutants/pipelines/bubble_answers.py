@@ -1,12 +1,7 @@
-"""Known answers to `bubble`."""
-
-EXERCISE = "bubble"
-PARTS = {
-    "ideal": "relative to the ideal time",
-    "total": "relative to the total time",
-}
-
 ANSWERS = r"""
+=== parts
+ideal: relative to the ideal time
+total: relative to the total time
 === wrong: that of the ideal time for both :: total :: This is the bubble of the ideal time
 def bubble(K, M, v):
     return (K - 1) / (v * M), (K - 1) / (v * M)

@@ -1,13 +1,8 @@
-"""Known answers to `cut`."""
-
-EXERCISE = "cut"
-PARTS = {
-    "few": "few layers: the slowest stage is that of the best of all cuts",
-    "corners": "one stage, a layer a stage, equal layers, one layer much slower than all others",
-    "many": "many layers, within 6 n^2 K operations",
-}
-
 ANSWERS = r"""
+=== parts
+few: few layers: the slowest stage is that of the best of all cuts
+corners: one stage, a layer a stage, equal layers, one layer much slower than all others
+many: many layers, within 6 n^2 K operations
 === right: a table in a dictionary
 def cut(costs, K):
     n = len(costs)
@@ -46,7 +41,6 @@ def cut(costs, K):
 -                (max(table[k - 1, j][0], before[i] - before[j]), j) for j in range(k - 1, i)
 +                (max(table[k - 1, j][0], before[i] - before[j]), j) for j in range(max(k - 1, i - 3 * n // K), i)
 === wrong: the total of both, not the slowest :: all :: possible
--                (max(table[k - 1, j][0], before[i] - before[j]), j) for j in range(k - 1, i)
 +                ((table[k - 1, j][0] + before[i] - before[j]), j) for j in range(k - 1, i)
 === wrong: the costs of a stage are added up again for each cut :: many :: again and again :: raised
 +                (max(table[k - 1, j][0], sum(costs[j:i])), j) for j in range(k - 1, i)
@@ -63,7 +57,6 @@ def cut(costs, K):
 -    return layers[::-1]
 +    return layers[-2::-1]
 === wrong: the times of the stages :: all :: expected
--        layers.append(i - j)
 +        layers.append(int(before[i] - before[j]))
 === wrong: no whole numbers :: all :: expected a list of whole numbers
 +        layers.append((i - j) / 1)

@@ -1,13 +1,8 @@
-"""Known answers to `deadlock`."""
-
-EXERCISE = "deadlock"
-PARTS = {
-    "healthy": "schedules that work, no false alarm; and one that does not work",
-    "circles": "stages that wait for each other",
-    "missing": "actions that never come, and stages that wait for themselves",
-}
-
 ANSWERS = r"""
+=== parts
+healthy: schedules that work, no false alarm; and one that does not work
+circles: stages that wait for each other
+missing: actions that never come, and stages that wait for themselves
 === base
 def deadlock(schedule):
     K = len(schedule)
@@ -41,9 +36,15 @@ def deadlock(schedule):
 === wrong: numbers of two digits :: healthy, missing :: expected
 -            if (s, "F" + action[1:]) not in done:
 +            if (s, "F" + action[1:3]) not in done:
+=== wrong: the first digit of a number :: healthy, missing :: expected
++            if (s, "F" + action[1]) not in done:
 === wrong: a hundred rounds and no more :: healthy :: This schedule works
 -    while going:
 +    for _ in range(100):
+=== wrong: one action a stage, K rounds :: all :: This schedule works
++    for _ in range(K):
+-            while place[s] < len(schedule[s]) and missing(s, schedule[s][place[s]]) is None:
++            if place[s] < len(schedule[s]) and missing(s, schedule[s][place[s]]) is None:
 === wrong: nothing ever waits :: all :: never finish
 -    return waits
 +    return {}
@@ -59,44 +60,16 @@ def deadlock(schedule):
 +    return dict(list(waits.items())[:1])
 === wrong: a list of stages :: all :: expected a dictionary
 +    return sorted(waits)
-=== wrong: one action a stage, K rounds :: all :: This schedule works
--    while going:
-+    for _ in range(K):
--            while place[s] < len(schedule[s]) and missing(s, schedule[s][place[s]]) is None:
-+            if place[s] < len(schedule[s]) and missing(s, schedule[s][place[s]]) is None:
 === wrong: a backward does not need its own forward :: missing :: expected
 -            if (s, "F" + action[1:]) not in done:
 -                return s
 === wrong: the next stage is named before the own :: missing :: waits for itself
-def deadlock(schedule):
-    K = len(schedule)
-    done = set()
-    place = [0] * K
-
-    def missing(s, action):
-        if action.startswith("F") and s > 0 and (s - 1, action) not in done:
-            return s - 1
-        if action.startswith("B"):
-            if s + 1 < K and (s + 1, action) not in done:
-                return s + 1
-            if (s, "F" + action[1:]) not in done:
-                return s
-        return None
-
-    going = True
-    while going:
-        going = False
-        for s in range(K):
-            while place[s] < len(schedule[s]) and missing(s, schedule[s][place[s]]) is None:
-                done.add((s, schedule[s][place[s]]))
-                place[s] += 1
-                going = True
-    waits = {}
-    for s in range(K):
-        if place[s] < len(schedule[s]):
-            action = schedule[s][place[s]]
-            waits[s] = (action, missing(s, action))
-    return waits
+         if action.startswith("B"):
++            if s + 1 < K and (s + 1, action) not in done:
++                return s + 1
+                 return s
+-            if s + 1 < K and (s + 1, action) not in done:
+-                return s + 1
 === wrong: the action after the one that waits :: all ::
 -            waits[s] = (action, missing(s, action))
 +            waits[s] = (schedule[s][min(place[s] + 1, len(schedule[s]) - 1)], missing(s, action))
@@ -135,9 +108,6 @@ def deadlock(schedule):
 +            line.remove('U0')
 === wrong: a stage has actions :: missing :: IndexError :: raised
 +    first = [line[0] for line in schedule]
-=== wrong: the first digit of a number :: healthy, missing :: expected
--            if (s, "F" + action[1:]) not in done:
-+            if (s, "F" + action[1]) not in done:
 === wrong: done actions without their stage :: circles, missing :: expected
 -        if action.startswith("F") and s > 0 and (s - 1, action) not in done:
 +        if action.startswith("F") and s > 0 and action not in done:

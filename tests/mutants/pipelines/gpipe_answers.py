@@ -1,12 +1,7 @@
-"""Known answers to `gpipe`."""
-
-EXERCISE = "gpipe"
-PARTS = {
-    "actions": "every action once, the forwards first, the update last",
-    "time": "a minibatch takes (M + K - 1) (t_F + t_B) seconds",
-}
-
 ANSWERS = r"""
+=== parts
+actions: every action once, the forwards first, the update last
+time: a minibatch takes (M + K - 1) (t_F + t_B) seconds
 === base
 def gpipe(K, M, s):
     forwards = [f"F{m}" for m in range(M)]

@@ -1,13 +1,8 @@
-"""Known answers to `one_f_one_b`."""
-
-EXERCISE = "one_f_one_b"
-PARTS = {
-    "actions": "every action once, in order, the update last",
-    "time": "a minibatch takes (M + K - 1) (t_F + t_B) seconds",
-    "memory": "stage s keeps the activations of at most min(M, K - s) micro-batches",
-}
-
 ANSWERS = r"""
+=== parts
+actions: every action once, in order, the update last
+time: a minibatch takes (M + K - 1) (t_F + t_B) seconds
+memory: stage s keeps the activations of at most min(M, K - s) micro-batches
 === base
 def one_f_one_b(K, M, s):
     warm_up = min(M, K - 1 - s)
@@ -36,7 +31,6 @@ def one_f_one_b(K, M, s):
 === wrong: a warm-up of both ways :: memory :: too long
 +    warm_up = min(M, 2 * (K - 1 - s))
 === wrong: more forwards than micro-batches :: all :: is of a micro-batch that there is not
--    warm_up = min(M, K - 1 - s)
 +    warm_up = K - 1 - s
 -    for m in range(M - warm_up, M):
 +    for m in range(max(0, M - warm_up), M):

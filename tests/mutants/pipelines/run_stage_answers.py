@@ -1,14 +1,9 @@
-"""Known answers to `run_stage`."""
-
-EXERCISE = "run_stage"
-PARTS = {
-    "weights": "the weights after the update are those of one node",
-    "messages": "every message as soon as the schedule allows it, and no other",
-    "large": "large messages: no two neighbours wait for each other, and each message is received",
-    "memory": "the memory that the schedule promises",
-}
-
 ANSWERS = r"""
+=== parts
+weights: the weights after the update are those of one node
+messages: every message as soon as the schedule allows it, and no other
+large: large messages: no two neighbours wait for each other, and each message is received
+memory: the memory that the schedule promises
 === base
 def run_stage(comm, actions, M, inputs, w, lr, forward, backward):
     s, last = comm.rank, comm.size - 1
@@ -41,6 +36,8 @@ def run_stage(comm, actions, M, inputs, w, lr, forward, backward):
 +                if sent:
 +                    sent.pop().wait()
 +                sent.append(comm.isend(gx, s - 1))
+=== wrong: the gradient of w is sent :: all :: g has shape :: raised
++                sent.append(comm.isend(gw, s - 1))
 === wrong: the loss is not divided by the number of micro-batches :: weights, large, memory
 :: on the last stage g is 1 / M
 -            g = 1 / M if s == last else comm.recv(s + 1)
@@ -48,16 +45,15 @@ def run_stage(comm, actions, M, inputs, w, lr, forward, backward):
 === wrong: only the last gradient :: weights, large, memory :: add up all of them
 -            gradient += gw
 +            gradient = gw
+=== wrong: an update after each backward :: weights, large, memory :: expected
++            w = w - lr * gw
+-            w = w - lr * gradient
++            pass
 === wrong: the update before the last backward :: weights, large, memory
 :: The backward of the last micro-batch is not in it
              gx, gw = backward(w, x, g)
 +            if 'B' not in ''.join(actions[actions.index(action) + 1:]):
 +                w = w - lr * gradient
--            w = w - lr * gradient
-+            pass
-=== wrong: an update after each backward :: weights, large, memory :: expected
--            gradient += gw
-+            w = w - lr * gw
 -            w = w - lr * gradient
 +            pass
 === wrong: the caller's inputs are cleared :: weights :: changed its argument inputs[0]
@@ -72,6 +68,12 @@ def run_stage(comm, actions, M, inputs, w, lr, forward, backward):
 +                comm.isend(y, s + 1).wait()
 -                sent.append(comm.isend(gx, s - 1))
 +                comm.isend(gx, s - 1).wait()
+=== wrong: the number of the micro-batch goes along :: all :: got a tuple :: raised
++                sent.append(comm.isend((m, y), s + 1))
+=== wrong: half the bytes :: weights, messages, memory :: expected
++                sent.append(comm.isend(y.astype(np.float32), s + 1))
+-                sent.append(comm.isend(gx, s - 1))
++                sent.append(comm.isend(gx.astype(np.float32), s - 1))
 === wrong: receive before send :: all ::  :: stuck
              if s < last:
 +                later = comm.recv(s + 1)
@@ -113,17 +115,13 @@ def run_stage(comm, actions, M, inputs, w, lr, forward, backward):
 === wrong: all wait for each other before each action :: messages :: nothing else
          m = int(action[1:])
 +        comm.barrier()
-=== wrong: the number of the micro-batch goes along :: all :: got a tuple :: raised
+=== right: activations by blocking sends, and the loss divided at the update
 -                sent.append(comm.isend(y, s + 1))
-+                sent.append(comm.isend((m, y), s + 1))
-=== wrong: half the bytes :: weights, messages, memory :: expected
--                sent.append(comm.isend(y, s + 1))
-+                sent.append(comm.isend(y.astype(np.float32), s + 1))
--                sent.append(comm.isend(gx, s - 1))
-+                sent.append(comm.isend(gx.astype(np.float32), s - 1))
-=== wrong: the gradient of w is sent :: all :: g has shape :: raised
--                sent.append(comm.isend(gx, s - 1))
-+                sent.append(comm.isend(gw, s - 1))
++                comm.send(y, s + 1)
+-            g = 1 / M if s == last else comm.recv(s + 1)
++            g = 1.0 if s == last else comm.recv(s + 1)
+-            w = w - lr * gradient
++            w = w - lr * gradient / M
 === right: a function for each kind of action, and lists by micro-batch
 def run_stage(comm, actions, M, inputs, w, lr, forward, backward):
     before, after = comm.rank - 1, comm.rank + 1
@@ -170,28 +168,4 @@ def run_stage(comm, actions, M, inputs, w, lr, forward, backward):
     for send in sends:
         send.wait()
     return w - lr * total
-=== right: activations by blocking sends, and the loss divided at the update
-def run_stage(comm, actions, M, inputs, w, lr, forward, backward):
-    s, last = comm.rank, comm.size - 1
-    kept, sent, gradient = {}, [], np.zeros_like(w)
-    for action in actions:
-        m = int(action[1:])
-        if action[0] == "F":
-            x = inputs[m] if s == 0 else comm.recv(s - 1)
-            kept[m] = x
-            y = forward(w, x)
-            if s < last:
-                comm.send(y, s + 1)
-        elif action[0] == "B":
-            g = 1.0 if s == last else comm.recv(s + 1)
-            x = kept.pop(m)
-            gx, gw = backward(w, x, g)
-            gradient += gw
-            if s > 0:
-                sent.append(comm.isend(gx, s - 1))
-        else:
-            w = w - lr * gradient / M
-    for work in sent:
-        work.wait()
-    return w
 """

@@ -1,12 +1,7 @@
-"""Known answers to `weights_to_stash`."""
-
-EXERCISE = "weights_to_stash"
-PARTS = {
-    "straight": "an update after each backward, as in PipeDream",
-    "rare": "updates after several backwards, at the end, or never",
-}
-
 ANSWERS = r"""
+=== parts
+straight: an update after each backward, as in PipeDream
+rare: updates after several backwards, at the end, or never
 === base
 def weights_to_stash(actions):
     newest, used, most = 0, {}, 1
@@ -26,6 +21,12 @@ def weights_to_stash(actions):
 +        kind, m = action[0], action[1:3]
 -            used.pop(m)
 +            used.pop(m, None)
+=== wrong: micro-batches with one digit only :: all :: KeyError :: raised
++        kind, m = action[0], int(action[1:]) if len(action) < 3 else -len(used)
+=== wrong: the first digit of a micro-batch's number :: rare :: micro-batches from number 100 on
++        kind, m = action[0], action[1]
+-            used.pop(m)
++            used.pop(m, None)
 === wrong: a copy for each micro-batch under way, and the newest :: all
 :: and the newest: those with the same version share it
 -        most = max(most, len(held))
@@ -41,7 +42,6 @@ def weights_to_stash(actions):
 -        most = max(most, len(held))
 +        most = max(most, len(held) - 1)
 === wrong: the newest counts only if it is used :: all :: The newest version is
--    newest, used, most = 0, {}, 1
 +    newest, used, most = 0, {}, 0
 -        held = {newest} | set(used.values())
 +        held = set(used.values())
@@ -53,14 +53,6 @@ def weights_to_stash(actions):
 +            used[m] = 0
 === wrong: an update is expected after every backward :: rare :: expected
 -        else:
-=== wrong: micro-batches with one digit only :: all :: KeyError :: raised
--        kind, m = action[0], int(action[1:])
-+        kind, m = action[0], int(action[1:]) if len(action) < 3 else -len(used)
-=== wrong: the first digit of a micro-batch's number :: rare :: micro-batches from number 100 on
--        kind, m = action[0], int(action[1:])
-+        kind, m = action[0], action[1]
--            used.pop(m)
-+            used.pop(m, None)
 === wrong: all versions from the oldest in use to the newest :: all :: One copy for each micro-batch under way
 -        held = {newest} | set(used.values())
 +        held = range(min(used.values(), default=newest), newest + 1)

@@ -1,13 +1,8 @@
-"""Known answers to `best_plan`."""
-
-EXERCISE = "best_plan"
-PARTS = {
-    "edges": "one rank; no plan at all",
-    "roomy": "enough memory: each kind of plan is the best one on some cluster",
-    "tight": "little memory, too: the fastest of the plans that fit",
-}
-
 ANSWERS = r"""
+=== parts
+edges: one rank; no plan at all
+roomy: enough memory: each kind of plan is the best one on some cluster
+tight: little memory, too: the fastest of the plans that fit
 === base
 def best_plan(model, cluster, batch, seconds):
     L, h, s, p = model.layers, model.width, model.context, cluster.ranks
@@ -49,14 +44,13 @@ def best_plan(model, cluster, batch, seconds):
 +                if state // 4 + min(pp, m) * kept <= cluster.memory:
 === wrong: all of the memory is too much :: edges :: A plan that needs all of the memory fits
 +                if state + min(pp, m) * kept < cluster.memory:
+=== wrong: no more stages than micro-batches :: roomy, tight :: with fewer micro-batches than stages
++                if pp <= m and state + min(pp, m) * kept <= cluster.memory:
 === wrong: micro-batches of one sample :: roomy, tight :: Only micro-batches of one sample
 -            for b in range(1, batch + 1):
 +            for b in (1,):
 === wrong: one micro-batch :: roomy, tight :: all samples of a replica, was tried
 +            for b in [batch // dp] if batch % dp == 0 else []:
-=== wrong: no more stages than micro-batches :: roomy, tight :: with fewer micro-batches than stages
--                if state + min(pp, m) * kept <= cluster.memory:
-+                if pp <= m and state + min(pp, m) * kept <= cluster.memory:
 === wrong: powers of two :: roomy, tight :: Only extents that are powers of two
 -            if p % (pp * tp) or L % pp or model.heads % tp:
 +            if p % (pp * tp) or L % pp or model.heads % tp or any(q & (q - 1) for q in (pp, tp, p // (pp * tp))):

@@ -1,14 +1,9 @@
-"""Known answers to `moe_step`."""
-
-EXERCISE = "moe_step"
-PARTS = {
-    "y": "y on each rank is that of one node",
-    "gradients": "the gradients of x and of the gates",
-    "gw": "the gradients of this rank's experts",
-    "messages": "four all-to-alls, each with the slots of the other ranks' experts",
-}
-
 ANSWERS = r"""
+=== parts
+y: y on each rank is that of one node
+gradients: the gradients of x and of the gates
+gw: the gradients of this rank's experts
+messages: four all-to-alls, each with the slots of the other ranks' experts
 === base
 def moe_step(comm, x, slots, gates, experts, capacity, target):
     p, n, d = comm.size, len(experts), x.shape[1]
@@ -57,6 +52,12 @@ def moe_step(comm, x, slots, gates, experts, capacity, target):
 === wrong: in 32 bits :: y, gradients, gw, messages :: expected
 +        received = comm.all_to_all(list(buffer.reshape(p, n, capacity, d).astype(np.float32)))
 +        received = [each.astype(float) for each in received]
+=== wrong: experts of this rank only :: y, gradients, gw, messages :: Tokens met experts of their own rank only
++        received = list(buffer.reshape(p, n, capacity, d))
+-        received = comm.all_to_all([np.array(share) for share in np.split(rows, p, axis=1)])
++        received = [np.array(share) for share in np.split(rows, p, axis=1)]
+=== wrong: the experts are dealt in turn :: y, gradients, gw, messages :: y: expected
++        received = comm.all_to_all([np.array(buffer.reshape(n, p, capacity, d)[:, r]) for r in range(p)])
 === wrong: outputs come back with an all-reduce :: messages :: not a sum over all ranks
 -        received = comm.all_to_all([np.array(share) for share in np.split(rows, p, axis=1)])
 -        return np.concatenate(received).reshape(-1, d)[places]
@@ -100,18 +101,25 @@ def moe_step(comm, x, slots, gates, experts, capacity, target):
 === wrong: no skip connection :: y, gradients, gw, messages :: x itself is missing
 -    y = x.copy()
 +    y = np.zeros(x.shape)
+=== wrong: dropped tokens are zero :: y, gradients, messages :: keeps its x
++    y = np.where(kept.any(axis=1)[:, None], x, 0.0)
+=== wrong: a barrier :: messages :: waits for what it needs
++    comm.barrier()
++    y = x.copy()
+=== wrong: x is changed :: y :: changed its argument x
++    y = x
+-    return y, gx, ggates, gw
++    return y.copy(), gx, ggates, gw
 === wrong: the gradient of x without that of y itself :: gradients, messages :: The gradient of y itself is missing
 -    gx = g.copy()
 +    gx = np.zeros(x.shape)
-=== wrong: dropped tokens are zero :: y, gradients, messages :: keeps its x
--    y = x.copy()
-+    y = np.where(kept.any(axis=1)[:, None], x, 0.0)
 === wrong: dropped tokens have no gradient :: gradients, messages :: has the gradient of y, not 0
--    gx = g.copy()
 +    gx = np.where(kept.any(axis=1)[:, None], g, 0.0)
 === wrong: outputs without the gates :: y, gradients, gw, messages :: multiplied by the gates
 -    np.add.at(y, tokens, gate * outputs)
 +    np.add.at(y, tokens, outputs)
+=== wrong: only one choice of a token is added :: y, gradients, gw, messages :: y: expected
++    y[tokens] += gate * outputs
 === wrong: gradients without the gates :: gradients, gw, messages :: the gradient of y times the gate
 -    came = to_experts(gate * g[tokens])
 +    came = to_experts(g[tokens])
@@ -119,76 +127,48 @@ def moe_step(comm, x, slots, gates, experts, capacity, target):
 -    ggates[kept] = np.sum(g[tokens] * outputs, axis=1)
 +    ggates[kept] = np.sum(g[tokens] * gate * outputs, axis=1)
 === wrong: the gates have no gradient :: gradients :: ggates
--    ggates[kept] = np.sum(g[tokens] * outputs, axis=1)
 +    pass
 === wrong: the target's distance from x :: gradients, gw, messages :: gx
 -    g = y - target
 +    g = x - target
 === wrong: the sign of the gradient :: gradients, gw, messages :: gx
--    g = y - target
 +    g = target - y
-=== wrong: only one choice of a token is added :: y, gradients, gw, messages :: y: expected
--    np.add.at(y, tokens, gate * outputs)
-+    y[tokens] += gate * outputs
 === wrong: only the first choice :: y, gradients, gw, messages :: y: expected
 -    kept = slots >= 0
 +    slots, kept = slots.copy(), slots >= 0
 +    slots[:, 1:], kept[:, 1:] = -1, False
+=== wrong: -1 is the last slot :: y, gradients, gw, messages :: y: expected
++    kept = slots >= -1
+=== wrong: a rank without tokens stays away :: y, gradients, gw, messages ::  :: stuck
++    if not len(x): return x.copy(), x.copy(), gates.copy(), np.zeros(experts.shape)
++    kept = slots >= 0
 === wrong: only one choice adds to the gradient :: gradients, messages :: gx: expected
 -    np.add.at(gx, tokens, to_tokens(np.stack(back)))
 +    gx[tokens] += to_tokens(np.stack(back))
-=== wrong: -1 is the last slot :: y, gradients, gw, messages :: y: expected
--    kept = slots >= 0
-+    kept = slots >= -1
-=== wrong: experts of this rank only :: y, gradients, gw, messages :: Tokens met experts of their own rank only
--        received = comm.all_to_all(list(buffer.reshape(p, n, capacity, d)))
-+        received = list(buffer.reshape(p, n, capacity, d))
--        received = comm.all_to_all([np.array(share) for share in np.split(rows, p, axis=1)])
-+        received = [np.array(share) for share in np.split(rows, p, axis=1)]
 === wrong: what came is joined rank by rank :: y, gradients, gw, messages :: y: expected
 -        return np.concatenate(received, axis=1)
 +        return np.concatenate(received).reshape(n, p * capacity, d)
-=== wrong: the experts are dealt in turn :: y, gradients, gw, messages :: y: expected
--        received = comm.all_to_all(list(buffer.reshape(p, n, capacity, d)))
-+        received = comm.all_to_all([np.array(buffer.reshape(n, p, capacity, d)[:, r]) for r in range(p)])
+=== wrong: each expert reads the first rank's slots twice :: y, gradients, gw, messages :: y: expected
++        return np.concatenate([received[0]] * p, axis=1)
 === wrong: what came back is in another order :: y, gradients, gw, messages :: y: expected
 -        return np.concatenate(received).reshape(-1, d)[places]
 +        return np.concatenate(received, axis=1).reshape(-1, d)[places]
 === wrong: outputs in the order of the slots :: y, gradients, gw, messages :: y: expected
--        return np.concatenate(received).reshape(-1, d)[places]
 +        return np.concatenate(received).reshape(-1, d)[np.sort(places)]
 === wrong: all ranks' gradients are added once more :: gw, messages :: another sum or mean over ranks is wrong
 -    gw = np.stack(gw)
 +    gw = np.stack(gw) * p
 === wrong: gradients of experts are all-reduced as if they were replicas :: gw, messages :: gw: expected
--    gw = np.stack(gw)
 +    gw = np.stack(gw)
 +    comm.all_reduce(gw)
 === wrong: the mean over the ranks :: gw, messages :: sums, not means over the ranks
--    gw = np.stack(gw)
 +    gw = np.stack(gw) / p
-=== wrong: each expert reads the first rank's slots twice :: y, gradients, gw, messages :: y: expected
--        return np.concatenate(received, axis=1)
-+        return np.concatenate([received[0]] * p, axis=1)
 === wrong: the first expert does everything :: y, gradients, gw, messages :: expected
 -    made = np.stack([expert(experts[i], read[i]) for i in range(n)])
 +    made = np.stack([expert(experts[0], read[i]) for i in range(n)])
 === wrong: gradients of the outputs at the outputs :: gradients, gw, messages :: gx: expected
 -    back, gw = zip(*[expert_gradients(experts[i], read[i], came[i]) for i in range(n)])
 +    back, gw = zip(*[expert_gradients(experts[i], made[i], came[i]) for i in range(n)])
-=== wrong: a rank without tokens stays away :: y, gradients, gw, messages ::  :: stuck
--    kept = slots >= 0
-+    if not len(x): return x.copy(), x.copy(), gates.copy(), np.zeros(experts.shape)
-+    kept = slots >= 0
-=== wrong: a barrier :: messages :: waits for what it needs
--    y = x.copy()
-+    comm.barrier()
-+    y = x.copy()
-=== wrong: x is changed :: y :: changed its argument x
--    y = x.copy()
-+    y = x
--    return y, gx, ggates, gw
-+    return y.copy(), gx, ggates, gw
 === wrong: without the gates' gradient :: all :: expected (y, gx, ggates, gw)
 -    return y, gx, ggates, gw
 +    return y, gx, gw

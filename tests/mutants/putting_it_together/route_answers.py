@@ -1,15 +1,10 @@
-"""Known answers to `route`."""
-
-EXERCISE = "route"
-PARTS = {
-    "single": "slots for one choice of each token",
-    "several": "slots for several choices: first choices before second ones",
-    "ties": "equal scores: the expert of the lower number first",
-    "gates": "gates",
-    "loss": "the load-balancing loss",
-}
-
 ANSWERS = r"""
+=== parts
+single: slots for one choice of each token
+several: slots for several choices: first choices before second ones
+ties: equal scores: the expert of the lower number first
+gates: gates
+loss: the load-balancing loss
 === base
 def route(scores, k, capacity):
     T, E = scores.shape
@@ -40,11 +35,14 @@ def route(scores, k, capacity):
 -            if taken[e] < capacity:
 +            if taken[e] <= capacity:
 === wrong: one slot too few :: single, several, ties, gates :: expected
--            if taken[e] < capacity:
 +            if taken[e] < capacity - 1:
 === wrong: no capacity :: single, several, ties, gates :: Nothing is dropped here
--            if taken[e] < capacity:
 +            if True:
+=== wrong: at most one choice of a token has a slot :: several, ties, gates :: expected
++            if taken[e] < capacity and slots[t].max() < 0:
+=== wrong: what is dropped goes to the next expert :: single, several, ties, gates :: expected
++            e = next((i % E for i in range(e, e + E) if taken[i % E] < capacity), e)
++            if taken[e] < capacity:
 === wrong: every choice begins at slot 0 :: several, ties, gates :: Second choices do not begin at slot 0 again
 -    for j in range(k):
 +    for j in range(k):
@@ -54,20 +52,27 @@ def route(scores, k, capacity):
 +        for t in reversed(range(T)):
 === wrong: the surest tokens first :: single, several, ties, gates
 :: in the order of their numbers, not of their scores
--        for t in range(T):
 +        for t in np.argsort(-p[np.arange(T), choices[:, j]], kind="stable"):
 === wrong: places with the expert, not slots :: single, several, ties :: This is the place with the expert
 -                slots[t, j] = e * capacity + taken[e]
 +                slots[t, j] = taken[e]
 === wrong: experts, not slots :: single, several, ties :: These are the experts
--                slots[t, j] = e * capacity + taken[e]
 +                slots[t, j] = e
 === wrong: slots counted from the other side :: single, several, ties :: expected
--                slots[t, j] = e * capacity + taken[e]
 +                slots[t, j] = taken[e] * E + e
 === wrong: dropped choices have the slot behind the last one :: single, several, ties :: has the slot -1
 -    return slots, gates, E * float(f @ P)
 +    return np.where(slots < 0, E * capacity, slots), gates, E * float(f @ P)
+=== wrong: the loss without the number of experts :: loss :: multiplied by the number of experts
++    return slots, gates, float(f @ P)
+=== wrong: the mean over the experts :: loss :: not divided by their number
++    return slots, gates, float(np.mean(f * P))
+=== wrong: the loss of probabilities alone :: loss :: the product has both
++    return slots, gates, E * float(P @ P)
+=== wrong: the loss of fractions alone :: loss :: here f_i is squared
++    return slots, gates, E * float(f @ f)
+=== wrong: without the loss :: all :: expected (slots, gates, loss)
++    return slots, gates
 === wrong: among equal scores the higher number :: ties :: the expert of the lower number comes first
 -    choices = np.argsort(-scores, axis=1, kind="stable")[:, :k]
 +    choices = np.argsort(scores, axis=1, kind="stable")[:, ::-1][:, :k]
@@ -77,13 +82,6 @@ def route(scores, k, capacity):
 +    choices = np.argsort(-scores, axis=1, kind="stable")[:, :k][:, ::-1]
 === wrong: the chosen ones in the order of their numbers :: several, ties, gates, loss :: expected
 +    choices = np.sort(np.argsort(-scores, axis=1, kind="stable")[:, :k], axis=1)
-=== wrong: at most one choice of a token has a slot :: several, ties, gates :: expected
--            if taken[e] < capacity:
-+            if taken[e] < capacity and slots[t].max() < 0:
-=== wrong: what is dropped goes to the next expert :: single, several, ties, gates :: expected
--            if taken[e] < capacity:
-+            e = next((i % E for i in range(e, e + E) if taken[i % E] < capacity), e)
-+            if taken[e] < capacity:
 === wrong: gates of dropped choices :: gates :: The gate of a dropped choice is 0
 -    gates = np.where(slots >= 0, gates, 0.0)
 +
@@ -92,8 +90,6 @@ def route(scores, k, capacity):
 -        gates = gates / gates.sum(axis=1, keepdims=True)
 +
 === wrong: divided also with one choice :: gates :: the gate is the probability itself
--    if k > 1:
--        gates = gates / gates.sum(axis=1, keepdims=True)
 +    gates = gates / gates.sum(axis=1, keepdims=True)
 === wrong: dropped choices are not in the sum :: gates :: Dropped choices count in the sum, too
 -    if k > 1:
@@ -118,26 +114,11 @@ def route(scores, k, capacity):
 -    f = np.bincount(choices[:, 0], minlength=E) / T
 +    f = np.bincount(choices.ravel(), minlength=E) / (T * k)
 === wrong: the loss counts all choices, of T tokens :: loss :: expected
--    f = np.bincount(choices[:, 0], minlength=E) / T
 +    f = np.bincount(choices.ravel(), minlength=E) / T
 === wrong: the loss counts tokens that have a slot :: loss :: f_i counts dropped tokens, too
--    f = np.bincount(choices[:, 0], minlength=E) / T
 +    f = np.bincount(choices[slots[:, 0] >= 0, 0], minlength=E) / T
-=== wrong: the loss without the number of experts :: loss :: multiplied by the number of experts
--    return slots, gates, E * float(f @ P)
-+    return slots, gates, float(f @ P)
-=== wrong: the mean over the experts :: loss :: not divided by their number
--    return slots, gates, E * float(f @ P)
-+    return slots, gates, float(np.mean(f * P))
 === wrong: the loss of numbers of tokens :: loss :: not a number of tokens
--    f = np.bincount(choices[:, 0], minlength=E) / T
 +    f = np.bincount(choices[:, 0], minlength=E)
-=== wrong: the loss of probabilities alone :: loss :: the product has both
--    return slots, gates, E * float(f @ P)
-+    return slots, gates, E * float(P @ P)
-=== wrong: the loss of fractions alone :: loss :: here f_i is squared
--    return slots, gates, E * float(f @ P)
-+    return slots, gates, E * float(f @ f)
 === wrong: the mean probability of those that chose the expert :: loss :: not over those that chose expert i
 -    P = p.mean(axis=0)
 +    P = np.bincount(choices[:, 0], p[np.arange(T), choices[:, 0]], minlength=E) / T
@@ -151,9 +132,6 @@ def route(scores, k, capacity):
 +            f = np.bincount(choices[half, 0], minlength=E) / len(p[half])
 +            losses.append(E * float(f @ p[half].mean(axis=0)))
 +    return slots, gates, sum(losses) / len(losses)
-=== wrong: without the loss :: all :: expected (slots, gates, loss)
--    return slots, gates, E * float(f @ P)
-+    return slots, gates
 === right: places by a running sum over one-hot rows, as GShard does
 def route(scores, k, capacity):
     T, E = scores.shape

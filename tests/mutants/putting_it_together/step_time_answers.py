@@ -1,16 +1,11 @@
-"""Known answers to `step_time`."""
-
-EXERCISE = "step_time"
-PARTS = {
-    "compute": "compute",
-    "tensor": "the all-reduces along tp",
-    "handover": "what stages hand over",
-    "bubble": "the bubble, with all that a micro-batch takes",
-    "data": "the all-reduce of the gradients along dp",
-    "links": "which groups are within a node",
-}
-
 ANSWERS = r"""
+=== parts
+compute: compute
+tensor: the all-reduces along tp
+handover: what stages hand over
+bubble: the bubble, with all that a micro-batch takes
+data: the all-reduce of the gradients along dp
+links: which groups are within a node
 === base
 def step_time(plan, batch, model, cluster):
     dp, pp, tp, b = plan
@@ -63,12 +58,8 @@ def step_time(plan, batch, model, cluster):
 +    tensor = m * layers * 4 * ring(tp, 2 * weights, 1)
 === wrong: tp ranks are pp apart :: links :: Which link does this group use
 -    tensor = m * layers * 4 * ring(tp, nbytes, 1)
--    handover = 0
--    if pp > 1:
--        alpha, beta = link(tp, pp)
 +    tensor = m * layers * 4 * ring(tp, nbytes, pp)
-+    handover = 0
-+    if pp > 1:
+-        alpha, beta = link(tp, pp)
 +        alpha, beta = link(1, pp)
 === wrong: tensor without alpha and (q - 1) / q :: tensor, bubble, data, links :: expected
 -        return 2 * (q - 1) * (alpha + n / q * beta)

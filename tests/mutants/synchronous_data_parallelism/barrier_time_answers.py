@@ -1,13 +1,8 @@
-"""Known answers to `barrier_time`."""
-
-EXERCISE = "barrier_time"
-PARTS = {
-    "exponential": "exponentially distributed times",
-    "few": "a few measured times",
-    "many": "many measured times and many workers",
-}
-
 ANSWERS = r"""
+=== parts
+exponential: exponentially distributed times
+few: a few measured times
+many: many measured times and many workers
 === base
 def barrier_time(times, p):
     if np.ndim(times) == 0:
@@ -21,7 +16,6 @@ def barrier_time(times, p):
 -        return times * sum(1 / i for i in range(1, p + 1))
 +        return times * sum(1 / i for i in range(1, p))
 === wrong: three terms of the series for more than 8 workers :: exponential :: Close: was it estimated :: hidden only
--        return times * sum(1 / i for i in range(1, p + 1))
 +        series = np.log(p) + 0.5772156649015329 + 1 / (2 * p) - 1 / (12 * p * p)
 +        return float(times * (series if p > 8 else sum(1 / i for i in range(1, p + 1))))
 === wrong: a whole number is no float :: exponential :: barrier_time :: raised :: hidden only
@@ -33,6 +27,10 @@ def barrier_time(times, p):
 === wrong: equal times count once :: few :: measured twice counts twice
          return times * sum(1 / i for i in range(1, p + 1))
 +    times = np.unique(times)
+=== wrong: sorts the caller's array :: few :: barrier_time changed its argument
++    times.sort()
+-    return float(np.sum(np.sort(times) * np.diff(at_most**p)))
++    return float(np.sum(times * np.diff(at_most**p)))
 === wrong: without replacement :: few, many :: with replacement
 def barrier_time(times, p):
     from itertools import combinations
@@ -47,21 +45,12 @@ def barrier_time(times, p):
     if np.ndim(times) == 0:
         return times * sum(1 / i for i in range(1, p + 1))
     return sum(map(max, product(times.tolist(), repeat=p))) / len(times) ** p
-=== wrong: sorts the caller's array :: few :: barrier_time changed its argument
-         return times * sum(1 / i for i in range(1, p + 1))
-+    times.sort()
--    return float(np.sum(np.sort(times) * np.diff(at_most**p)))
-+    return float(np.sum(times * np.diff(at_most**p)))
 === wrong: exponential only :: few, many :: expected a number
 def barrier_time(times, p):
     return times * sum(1 / i for i in range(1, p + 1))
 === wrong: a hundred workers at most :: exponential, many :: expected
-def barrier_time(times, p):
-    p = min(p, 100)
-    if np.ndim(times) == 0:
-        return times * sum(1 / i for i in range(1, p + 1))
-    at_most = np.arange(len(times) + 1) / len(times)
-    return float(np.sum(np.sort(times) * np.diff(at_most**p)))
+ def barrier_time(times, p):
++    p = min(p, 100)
 === right: the area above the distribution function
 def barrier_time(times, p):
     if np.ndim(times) == 0:

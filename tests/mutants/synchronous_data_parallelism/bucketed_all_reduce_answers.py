@@ -1,15 +1,10 @@
-"""Known answers to `bucketed_all_reduce`."""
-
-EXERCISE = "bucketed_all_reduce"
-PARTS = {
-    "sums": "every layer's sum, in the order of the layers",
-    "kept": "the gradients stay as they are",
-    "buckets": "one all-reduce for each bucket, of the right size",
-    "starts": "each starts as soon as its bucket is full",
-    "ends": "all end as early as they can",
-}
-
 ANSWERS = r"""
+=== parts
+sums: every layer's sum, in the order of the layers
+kept: the gradients stay as they are
+buckets: one all-reduce for each bucket, of the right size
+starts: each starts as soon as its bucket is full
+ends: all end as early as they can
 === base
 def bucketed_all_reduce(comm, layers, bucket_bytes):
     bucket, in_flight = [], []
@@ -37,11 +32,7 @@ def bucketed_all_reduce(comm, layers, bucket_bytes):
 === wrong: bucket_bytes in whole elements, rounded down :: buckets :: expected :: hidden only
 -        if sum(gradient.nbytes for gradient in bucket) >= bucket_bytes:
 +        if sum(len(gradient) for gradient in bucket) >= bucket_bytes // 8:
-=== wrong: starts after backward :: starts, ends :: All of them began after backward
--    for gradient in backward(comm, layers):
-+    for gradient in list(backward(comm, layers)):
 === wrong: one all-reduce for each gradient :: buckets, starts, ends :: Every gradient has an all-reduce of its own
--        if sum(gradient.nbytes for gradient in bucket) >= bucket_bytes:
 +        if True:
 === wrong: everything in one bucket :: buckets, starts, ends :: All gradients are in one bucket
 +        if False:
@@ -50,6 +41,18 @@ def bucketed_all_reduce(comm, layers, bucket_bytes):
 +        if sum(gradient.nbytes for gradient in bucket) > bucket_bytes:
 === wrong: bytes taken for elements :: buckets, starts, ends :: expected
 +        if sum(len(gradient) for gradient in bucket) >= bucket_bytes:
+=== wrong: starts after backward :: starts, ends :: All of them began after backward
+-    for gradient in backward(comm, layers):
++    for gradient in list(backward(comm, layers)):
+=== wrong: the first layer's gradient first :: buckets, starts, ends :: buckets
++    for gradient in list(backward(comm, layers))[::-1]:
+-    return sums[::-1]
++    return sums
+=== wrong: reduces gradients before they are computed :: starts, ends :: before its gradients were computed
++    for gradient in (gradient for gradient, _ in reversed(layers)):
+         start()
++    for _ in backward(comm, layers):
++        pass
 === wrong: the last bucket is forgotten :: all :: The last bucket need not be full
 -    if bucket:
 -        start()
@@ -78,17 +81,6 @@ def bucketed_all_reduce(comm, layers, bucket_bytes):
     for bucket, total in zip(buckets, joined):
         sums += np.split(total, np.cumsum([len(gradient) for gradient in bucket])[:-1])
     return sums[::-1]
-=== wrong: the first layer's gradient first :: buckets, starts, ends :: buckets
--    for gradient in backward(comm, layers):
-+    for gradient in list(backward(comm, layers))[::-1]:
--    return sums[::-1]
-+    return sums
-=== wrong: reduces gradients before they are computed :: starts, ends :: before its gradients were computed
--    for gradient in backward(comm, layers):
-+    for gradient in (gradient for gradient, _ in reversed(layers)):
-         start()
-+    for _ in backward(comm, layers):
-+        pass
 === wrong: a bucket is closed when the next gradient does not fit :: buckets, starts, ends :: bucket
      for gradient in backward(comm, layers):
 +        if bucket and sum(each.nbytes for each in bucket) + gradient.nbytes > bucket_bytes:
@@ -97,7 +89,6 @@ def bucketed_all_reduce(comm, layers, bucket_bytes):
 -            start()
 === wrong: a full bucket starts when the next gradient is there :: starts, ends
 :: Does it start only when the next gradient is there?
-     for gradient in backward(comm, layers):
 +        if bucket and sum(gradient.nbytes for gradient in bucket) >= bucket_bytes:
 +            start()
 -        if sum(gradient.nbytes for gradient in bucket) >= bucket_bytes:
@@ -114,7 +105,6 @@ def bucketed_all_reduce(comm, layers, bucket_bytes):
 -        joined = np.concatenate(bucket)
 +        joined = np.concatenate(bucket).astype(np.float32)
 === wrong: an all-reduce of nothing when the last bucket is empty :: buckets, starts :: An all-reduce has no element
--        joined = np.concatenate(bucket)
 +        joined = np.concatenate([*bucket, np.zeros(0)])
 -    if bucket:
 -        start()
@@ -125,27 +115,9 @@ def bucketed_all_reduce(comm, layers, bucket_bytes):
 -    if bucket:
 +    if bucket or not in_flight:
 === wrong: at most two all-reduces in flight :: starts :: Backward stood still in between
-def bucketed_all_reduce(comm, layers, bucket_bytes):
-    bucket, flight = [], []
-
-    def start():
-        joined = np.concatenate(bucket)
-        flight.append((comm.all_reduce(joined, async_op=True), joined, [len(each) for each in bucket]))
-        bucket.clear()
-        if len(flight) > 2:
-            flight[-3][0].wait()
-
-    for gradient in backward(comm, layers):
-        bucket.append(gradient)
-        if sum(each.nbytes for each in bucket) >= bucket_bytes:
-            start()
-    if bucket:
-        start()
-    sums = []
-    for work, joined, lengths in flight:
-        work.wait()
-        sums += np.split(joined, np.cumsum(lengths)[:-1])
-    return sums[::-1]
+         bucket.clear()
++        if len(in_flight) > 2:
++            in_flight[-3][0].wait()
 === right: the buckets are planned first; slices of one long vector
 def bucketed_all_reduce(comm, layers, bucket_bytes):
     lengths = [len(gradient) for gradient, _ in layers]

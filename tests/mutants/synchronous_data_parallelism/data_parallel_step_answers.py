@@ -1,16 +1,11 @@
-"""Known answers to `data_parallel_step`."""
-
-EXERCISE = "data_parallel_step"
-PARTS = {
-    "alone": "one rank: the three lines",
-    "even": "the serial run's steps, p divides the minibatch",
-    "ragged": "the serial run's steps, uneven shards and ranks without samples",
-    "one": "one all-reduce of d numbers, and nothing else",
-    "bits": "the same weights on all ranks, to the bit",
-    "kept": "the arguments stay as they are",
-}
-
 ANSWERS = r"""
+=== parts
+alone: one rank: the three lines
+even: the serial run's steps, p divides the minibatch
+ragged: the serial run's steps, uneven shards and ranks without samples
+one: one all-reduce of d numbers, and nothing else
+bits: the same weights on all ranks, to the bit
+kept: the arguments stay as they are
 === base
 def data_parallel_step(comm, w, v, x, y, total, lr, momentum, weight_decay):
     g = len(x) / total * mean_gradient(w, x, y) if len(x) else np.zeros_like(w)
@@ -34,13 +29,14 @@ def data_parallel_step(comm, w, v, x, y, total, lr, momentum, weight_decay):
 === wrong: the gradient of no samples :: ragged :: no sample, so there is no mean :: raised
 +    g = len(x) / total * mean_gradient(w, x, y)
 === wrong: weight decay once for every rank :: even, ragged :: Weight decay came in once for every rank
--    g = len(x) / total * mean_gradient(w, x, y) if len(x) else np.zeros_like(w)
 +    g = weight_decay * w + len(x) / total * mean_gradient(w, x, y) if len(x) else np.zeros_like(w)
 -    v = momentum * v + g + weight_decay * w
 +    v = momentum * v + g
 === wrong: no weight decay :: alone, even, ragged :: Weight decay is missing
 -    v = momentum * v + g + weight_decay * w
 +    v = momentum * v + g
+=== wrong: momentum and weight decay by heart :: alone, even, ragged :: expected
++    v = 0.9 * v + g + 0.05 * w
 === wrong: momentum without correction: the velocity has the learning rate in it
 :: alone, even, ragged :: momentum correction
 -    v = momentum * v + g + weight_decay * w
@@ -100,9 +96,6 @@ def data_parallel_step(comm, w, v, x, y, total, lr, momentum, weight_decay):
 def data_parallel_step(comm, w, v, *rest):
     comm.all_reduce(np.zeros_like(w))
     return w, v
-=== wrong: momentum and weight decay by heart :: alone, even, ragged :: expected
--    v = momentum * v + g + weight_decay * w
-+    v = 0.9 * v + g + 0.05 * w
 === right: a mean of the ranks with weights p len(x) / total; weight decay goes in before it, once on average
 def data_parallel_step(comm, w, v, x, y, total, lr, momentum, weight_decay):
     g = weight_decay * w

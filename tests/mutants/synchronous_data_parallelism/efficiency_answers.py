@@ -1,14 +1,9 @@
-"""Known answers to `efficiency`."""
-
-EXERCISE = "efficiency"
-PARTS = {
-    "alone": "one node has an efficiency of 1",
-    "plain": "weak scaling, one bucket",
-    "hidden": "weak scaling, communication hidden behind backward",
-    "strong": "strong scaling",
-}
-
 ANSWERS = r"""
+=== parts
+alone: one node has an efficiency of 1
+plain: weak scaling, one bucket
+hidden: weak scaling, communication hidden behind backward
+strong: strong scaling
 === base
 def efficiency(p, batch_size, flops, flops_per_s, nbytes, alpha, beta, buckets, strong=False):
     def step(p, samples):
@@ -33,6 +28,12 @@ def efficiency(p, batch_size, flops, flops_per_s, nbytes, alpha, beta, buckets, 
 +        reducing = 2 * (p - 1) / p * nbytes / buckets * beta + (alpha if p > 1 else 0)
 === wrong: p messages each time round :: plain, hidden, strong :: not 2p
 +        reducing = 2 * p * (alpha + nbytes / buckets / p * beta)
+=== wrong: a single node sends messages, too :: all :: A single node sends nothing
++        reducing = 2 * p * (alpha + nbytes / buckets / p * beta)
+-        return step(1, batch_size) / (p * step(p, -(-batch_size // p)))
+-    return step(1, batch_size) / step(p, batch_size)
++        return (batch_size * flops / flops_per_s) / (p * step(p, -(-batch_size // p)))
++    return (batch_size * flops / flops_per_s) / step(p, batch_size)
 === wrong: the sum instead of the longer of the two :: hidden, strong :: not the sum of both
 -        return forward + max(backward + reducing, backward / buckets + buckets * reducing)
 +        return computing + buckets * reducing
@@ -58,13 +59,6 @@ def efficiency(p, batch_size, flops, flops_per_s, nbytes, alpha, beta, buckets, 
 +    return p * step(1, batch_size) / step(p, batch_size)
 === wrong: the inverse :: plain, hidden :: This is the inverse
 +    return step(p, batch_size) / step(1, batch_size)
-=== wrong: a single node sends messages, too :: all :: A single node sends nothing
--        reducing = 2 * (p - 1) * (alpha + nbytes / buckets / p * beta)
-+        reducing = 2 * p * (alpha + nbytes / buckets / p * beta)
--        return step(1, batch_size) / (p * step(p, -(-batch_size // p)))
--    return step(1, batch_size) / step(p, batch_size)
-+        return (batch_size * flops / flops_per_s) / (p * step(p, -(-batch_size // p)))
-+    return (batch_size * flops / flops_per_s) / step(p, batch_size)
 === wrong: in percent :: all :: not in percent
 -        return step(1, batch_size) / (p * step(p, -(-batch_size // p)))
 -    return step(1, batch_size) / step(p, batch_size)

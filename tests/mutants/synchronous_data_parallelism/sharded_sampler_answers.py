@@ -1,13 +1,8 @@
-"""Known answers to `sharded_sampler`."""
-
-EXERCISE = "sharded_sampler"
-PARTS = {
-    "once": "every sample once an epoch over all ranks",
-    "even": "the minibatches of the serial run, p divides batch_size",
-    "ragged": "the minibatches of the serial run in even shards, p divides neither them nor the last one",
-}
-
 ANSWERS = r"""
+=== parts
+once: every sample once an epoch over all ranks
+even: the minibatches of the serial run, p divides batch_size
+ragged: the minibatches of the serial run in even shards, p divides neither them nor the last one
 === base
 def sharded_sampler(n, batch_size, p, rank, seed, epoch):
     order = epoch_order(n, seed, epoch)

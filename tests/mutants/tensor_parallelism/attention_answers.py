@@ -1,14 +1,9 @@
-"""Known answers to `attention`."""
-
-EXERCISE = "attention"
-PARTS = {
-    "uneven": "heads that p does not divide are refused",
-    "output": "y, whole on each rank",
-    "traffic": "one all-reduce of T d words, and nothing else",
-    "reads": "each rank reads its heads' weights only",
-}
-
 ANSWERS = r"""
+=== parts
+uneven: heads that p does not divide are refused
+output: y, whole on each rank
+traffic: one all-reduce of T d words, and nothing else
+reads: each rank reads its heads' weights only
 === base
 def attention(comm, x, wqkv, wo, heads):
     p, d = comm.size, x.shape[1]
@@ -25,9 +20,13 @@ def attention(comm, x, wqkv, wo, heads):
 === wrong: heads are dealt in turn :: reads :: another rank's :: raised
 -    for i in range(comm.rank * heads // p, (comm.rank + 1) * heads // p):
 +    for i in range(comm.rank, heads, p):
+=== wrong: every head on every rank :: output, reads :: attention on rank
++    for i in range(heads):
 === wrong: uneven heads are computed :: uneven :: Each rank refuses it
 -    if heads % p:
 -        raise ValueError(f"{heads} heads cannot be divided over {p} ranks")
+=== wrong: an assertion :: uneven :: expected a ValueError
++    assert heads % p == 0
 === wrong: rank 0 alone refuses, the others return :: uneven :: expected a ValueError with the numbers
 -    if heads % p:
 +    if heads % p and comm.rank == 0:
@@ -39,16 +38,14 @@ def attention(comm, x, wqkv, wo, heads):
 +        comm.all_reduce(np.ones(1))
 === wrong: no sum :: output, traffic, reads :: This is a partial sum
 -    comm.all_reduce(y)
+=== wrong: the outputs of heads are gathered :: traffic :: no comm.all_gather
++    y = sum(comm.all_gather(y))
 === wrong: the mean of the ranks :: output, reads :: the mean over the ranks
 -    return y
 +    return y / p
 === wrong: heads of another error :: uneven :: how many heads and how many ranks
 -        raise ValueError(f"{heads} heads cannot be divided over {p} ranks")
 +        raise ValueError("does not fit")
-=== wrong: an assertion :: uneven :: expected a ValueError
--    if heads % p:
--        raise ValueError(f"{heads} heads cannot be divided over {p} ranks")
-+    assert heads % p == 0
 === wrong: one consecutive block of Q, K and V :: output, reads :: no consecutive block
 -        q, k, v = x @ wqkv[:, columns], x @ wqkv[:, d + columns], x @ wqkv[:, 2 * d + columns]
 +        own, first = d // p, 3 * comm.rank * d // p - comm.rank * d // p
@@ -64,18 +61,12 @@ def attention(comm, x, wqkv, wo, heads):
 === wrong: whole wqkv :: reads :: has room for :: raised
      y = np.zeros_like(x)
 +    all_of_it = wqkv[:, :]
-=== wrong: every head on every rank :: output, reads :: attention on rank
--    for i in range(comm.rank * heads // p, (comm.rank + 1) * heads // p):
-+    for i in range(heads):
 === wrong: an all-reduce for each head :: traffic :: only y is a partial sum
 -        y += one_head(q, k, v) @ wo[columns, :]
 -    comm.all_reduce(y)
 +        z = one_head(q, k, v) @ wo[columns, :]
 +        comm.all_reduce(z)
 +        y += z
-=== wrong: the outputs of heads are gathered :: traffic :: no comm.all_gather
--    comm.all_reduce(y)
-+    y = sum(comm.all_gather(y))
 === wrong: without wo :: output, reads ::
 -        y += one_head(q, k, v) @ wo[columns, :]
 +        y += one_head(q, k, v) @ np.eye(d)[columns]

@@ -1,13 +1,8 @@
-"""Known answers to `column_linear`."""
-
-EXERCISE = "column_linear"
-PARTS = {
-    "local": "this rank's columns of y, and the gradients of its weights and bias",
-    "whole": "the gradient of x, whole on each rank",
-    "traffic": "one all-reduce of B m words, and nothing else",
-}
-
 ANSWERS = r"""
+=== parts
+local: this rank's columns of y, and the gradients of its weights and bias
+whole: the gradient of x, whole on each rank
+traffic: one all-reduce of B m words, and nothing else
 === base
 def column_linear(comm, x, w, b, g):
     gx = g @ w.T
@@ -16,6 +11,8 @@ def column_linear(comm, x, w, b, g):
     return y, gx, gw, gb
 === wrong: the gradient of the replicated input is not reduced :: whole, traffic :: This is a partial sum
 -    comm.all_reduce(gx)
+=== wrong: the partial gradients are gathered and added up :: traffic :: more words than their sum needs
++    gx = sum(comm.all_gather(gx))
 === wrong: the gradient of x divided by p :: whole :: it is no mean
      comm.all_reduce(gx)
 +    gx /= comm.size
@@ -29,9 +26,6 @@ def column_linear(comm, x, w, b, g):
 +    comm.all_reduce(np.zeros(99))
 === wrong: the arguments are changed :: local :: changed its argument g at [0, 0]
 +    g *= 2
-=== wrong: the partial gradients are gathered and added up :: traffic :: more words than their sum needs
--    comm.all_reduce(gx)
-+    gx = sum(comm.all_gather(gx))
 === wrong: whole w is gathered :: traffic :: no comm.all_gather
 def column_linear(comm, x, w, b, g):
     whole = np.concatenate(comm.all_gather(w), axis=1)

@@ -1,14 +1,9 @@
-"""Known answers to `cross_entropy`."""
-
-EXERCISE = "cross_entropy"
-PARTS = {
-    "loss": "the loss, the same on each rank",
-    "gradient": "the gradient of this rank's logits",
-    "large": "large and small logits",
-    "traffic": "at most three all-reduces, of 3 n words together",
-}
-
 ANSWERS = r"""
+=== parts
+loss: the loss, the same on each rank
+gradient: the gradient of this rank's logits
+large: large and small logits
+traffic: at most three all-reduces, of 3 n words together
 === base
 def cross_entropy(comm, logits, targets, start):
     n, own = logits.shape
@@ -38,12 +33,11 @@ def cross_entropy(comm, logits, targets, start):
     return float(np.mean(np.log(e.sum(axis=1)) - chosen)), glogits[:, start : start + own] / n
 === wrong: each rank with a maximum of its own :: loss, gradient, large :: the rank's own maximum
 -    comm.all_reduce(largest, op="max")
+=== wrong: the maxima are added up :: large :: cross_entropy
++    comm.all_reduce(largest)
 === wrong: one maximum of all samples :: large :: cross_entropy on rank
 -    largest = logits.max(axis=1)
 +    largest = np.full(n, logits.max())
-=== wrong: the maxima are added up :: large :: cross_entropy
--    comm.all_reduce(largest, op="max")
-+    comm.all_reduce(largest)
 === wrong: the sum of this rank alone :: loss, gradient, large :: cross_entropy on rank
 -    comm.all_reduce(total)
 === wrong: the target's logit of this rank alone :: loss, large :: cross_entropy on rank

@@ -1,14 +1,9 @@
-"""Known answers to `embedding`."""
-
-EXERCISE = "embedding"
-PARTS = {
-    "output": "the rows of the tokens, whole on each rank",
-    "once": "the gradient of this rank's rows, tokens that differ",
-    "several": "the gradient of this rank's rows, tokens that are there several times",
-    "traffic": "one all-reduce of n d words, and nothing else",
-}
-
 ANSWERS = r"""
+=== parts
+output: the rows of the tokens, whole on each rank
+once: the gradient of this rank's rows, tokens that differ
+several: the gradient of this rank's rows, tokens that are there several times
+traffic: one all-reduce of n d words, and nothing else
 === base
 def embedding(comm, ids, table, start, g):
     here = (ids >= start) & (ids < start + len(table))

@@ -1,12 +1,7 @@
-"""Known answers to `mesh_groups`."""
-
-EXERCISE = "mesh_groups"
-PARTS = {
-    "tp": "the groups that divide layers",
-    "others": "the groups of stages and of replicas",
-}
-
 ANSWERS = r"""
+=== parts
+tp: the groups that divide layers
+others: the groups of stages and of replicas
 === right: three loops
 def mesh_groups(dp, pp, tp):
     D, S, T = range(dp), range(pp), range(tp)

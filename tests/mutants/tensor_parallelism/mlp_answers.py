@@ -1,15 +1,10 @@
-"""Known answers to `mlp`."""
-
-EXERCISE = "mlp"
-PARTS = {
-    "output": "y, whole on each rank",
-    "input": "the gradient of x, whole on each rank",
-    "weights": "the gradients of the weights and biases",
-    "traffic": "one all-reduce of B d words in the forward, and one in the backward",
-    "reads": "each rank reads its shard of the weights only",
-}
-
 ANSWERS = r"""
+=== parts
+output: y, whole on each rank
+input: the gradient of x, whole on each rank
+weights: the gradients of the weights and biases
+traffic: one all-reduce of B d words in the forward, and one in the backward
+reads: each rank reads its shard of the weights only
 === base
 def mlp(comm, x, w1, b1, w2, b2, g):
     units = np.array_split(np.arange(len(b1)), comm.size)[comm.rank]

@@ -1,13 +1,8 @@
-"""Known answers to `row_linear`."""
-
-EXERCISE = "row_linear"
-PARTS = {
-    "output": "y, whole on each rank",
-    "local": "the gradients of this rank's columns of x, of its weights, and of the bias",
-    "traffic": "one all-reduce of B n words, and nothing else",
-}
-
 ANSWERS = r"""
+=== parts
+output: y, whole on each rank
+local: the gradients of this rank's columns of x, of its weights, and of the bias
+traffic: one all-reduce of B n words, and nothing else
 === base
 def row_linear(comm, x, w, b, g):
     y = x @ w
@@ -21,6 +16,9 @@ def row_linear(comm, x, w, b, g):
 -    y = y + b
 === wrong: no sum :: output, traffic :: This is a partial sum
 -    comm.all_reduce(y)
+=== wrong: the sum on rank 0, and a broadcast :: traffic :: and no comm.
++    comm.reduce(y, dst=0)
++    y = comm.broadcast(y, src=0)
 === wrong: the gradient of x is summed, too :: all :: CollectiveMismatch :: raised
      gx, gw, gb = g @ w.T, x.T @ g, g.sum(axis=0)
 +    comm.all_reduce(gx)
@@ -33,10 +31,6 @@ def row_linear(comm, x, w, b, g):
 -    y = x @ w
 -    comm.all_reduce(y)
 +    y = np.concatenate(comm.all_gather(x), axis=1) @ np.concatenate(comm.all_gather(w))
-=== wrong: the sum on rank 0, and a broadcast :: traffic :: and no comm.
--    comm.all_reduce(y)
-+    comm.reduce(y, dst=0)
-+    y = comm.broadcast(y, src=0)
 === wrong: half of the rows in each of two all-reduces, and one more :: traffic :: expected one all-reduce
      comm.all_reduce(y)
 +    comm.all_reduce(np.zeros(1))

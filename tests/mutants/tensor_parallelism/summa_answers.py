@@ -1,13 +1,8 @@
-"""Known answers to `summa`."""
-
-EXERCISE = "summa"
-PARTS = {
-    "blocks": "each rank's block of C",
-    "words": "the words that each rank receives",
-    "panels": "messages of one panel at most",
-}
-
 ANSWERS = r"""
+=== parts
+blocks: each rank's block of C
+words: the words that each rank receives
+panels: messages of one panel at most
 === base
 def summa(comm, pr, pc, width, a, b):
     row, column = row_and_column(comm, pr, pc)

@@ -1,12 +1,7 @@
-"""Known answers to `best_grid`."""
-
-EXERCISE = "best_grid"
-PARTS = {
-    "words": "the words on the grid that was chosen",
-    "choice": "the grid that sends the fewest words",
-}
-
 ANSWERS = r"""
+=== parts
+words: the words on the grid that was chosen
+choice: the grid that sends the fewest words
 === base
 def best_grid(p, B, d, h):
     found = []
@@ -59,6 +54,9 @@ def best_grid(p, B, d, h):
 === wrong: dp as a float :: all :: `//` divides integers
 -            dp = p // tp
 +            dp = p / tp
+=== right: the last of equal grids
+-    words, dp, tp = min(found)
++    words, dp, tp = min(found[::-1], key=lambda each: round(each[0], 9))
 === right: fractions
 def best_grid(p, B, d, h):
     from fractions import Fraction as F
@@ -67,15 +65,4 @@ def best_grid(p, B, d, h):
         return 4 * d * B / dp * (1 - F(1, tp)) + 4 * F(d * h, tp) * (1 - 1 / dp)
     tp = min((tp for tp in range(1, p + 1) if p % tp == 0), key=words)
     return p // tp, tp, float(words(tp))
-=== right: the last of equal grids
-def best_grid(p, B, d, h):
-    found = []
-    for tp in range(1, p + 1):
-        if p % tp == 0:
-            dp = p // tp
-            activations = 2 * 2 * (tp - 1) / tp * (B / dp) * d
-            gradients = 2 * (dp - 1) / dp * (2 * d * h / tp)
-            found.append((activations + gradients, dp, tp))
-    words, dp, tp = min(found[::-1], key=lambda each: round(each[0], 9))
-    return dp, tp, words
 """

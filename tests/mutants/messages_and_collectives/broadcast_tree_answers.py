@@ -1,13 +1,8 @@
-"""Known answers to `broadcast_tree`."""
-
-EXERCISE = "broadcast_tree"
-PARTS = {
-    "array": "every rank returns rank 0's array",
-    "messages": "p - 1 messages, by send and recv",
-    "rounds": "ceil(log2 p) rounds",
-}
-
 ANSWERS = r"""
+=== parts
+array: every rank returns rank 0's array
+messages: p - 1 messages, by send and recv
+rounds: ceil(log2 p) rounds
 === base
 def broadcast_tree(comm, x):
     have = 1

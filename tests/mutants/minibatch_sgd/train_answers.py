@@ -1,14 +1,9 @@
-"""Known answers to `train`."""
-
-EXERCISE = "train"
-PARTS = {
-    "steps": "each step is one of minibatch SGD, that of the smaller last batch too",
-    "learns": "digits that lie sorted by class are learned, each epoch in an order that the seed decides",
-    "chooses": "the weights are those of the epoch with the lowest validation error",
-    "opens": "the test set is opened once, for these weights",
-}
-
 ANSWERS = r"""
+=== parts
+steps: each step is one of minibatch SGD, that of the smaller last batch too
+learns: digits that lie sorted by class are learned, each epoch in an order that the seed decides
+chooses: the weights are those of the epoch with the lowest validation error
+opens: the test set is opened once, for these weights
 === base
 def train(model, train_set, validation_set, test_set, lr, epochs, batch_size, seed):
     parameters = list(model.parameters())
@@ -88,6 +83,10 @@ def train(model, train_set, validation_set, test_set, lr, epochs, batch_size, se
              lowest, best = error, model.state_dict()
 +        else:
 +            break
+=== wrong: tested before the best weights are put back :: opens :: the model ends with other weights
++    result = test_set.error(model)
+-    return test_set.error(model)
++    return result
 === wrong: the test error of a copy :: chooses, opens :: These are the weights of the last epoch
  def train(model, train_set, validation_set, test_set, lr, epochs, batch_size, seed):
 +    import copy
@@ -101,6 +100,8 @@ def train(model, train_set, validation_set, test_set, lr, epochs, batch_size, se
 +    return result
 === wrong: the weights of the last epoch :: chooses :: These are the weights of the last epoch
 -    model.load_state_dict(best)
+=== wrong: every epoch begins from the best weights :: steps :: It began from the best weights so far
++        model.load_state_dict(best)
 === wrong: the best weights are not copied :: chooses :: was it a copy
 -            lowest, best = error, model.state_dict()
 -    model.load_state_dict(best)
@@ -112,6 +113,10 @@ def train(model, train_set, validation_set, test_set, lr, epochs, batch_size, se
 +    lowest, best = -1.0, None
 -        if error < lowest:
 +        if error > lowest:
+=== wrong: the first epoch is not asked about :: steps :: The weights have not changed
++    lowest, best = 2.0, model.state_dict()
+-        if error < lowest:
++        if epoch and error < lowest:
 === wrong: chosen by the test set :: chooses, opens :: The test set has decided which epoch is best
 -        error = validation_set.error(model)
 +        error = test_set.error(model)
@@ -126,11 +131,6 @@ def train(model, train_set, validation_set, test_set, lr, epochs, batch_size, se
 -        if error < lowest:
 -            lowest, best = error, model.state_dict()
 -    model.load_state_dict(best)
-=== wrong: tested before the best weights are put back :: opens :: the model ends with other weights
-             lowest, best = error, model.state_dict()
-+    result = test_set.error(model)
--    return test_set.error(model)
-+    return result
 === wrong: the validation error comes back :: opens :: test_set.error was asked 0 times
 -    return test_set.error(model)
 +    return lowest
@@ -140,32 +140,23 @@ def train(model, train_set, validation_set, test_set, lr, epochs, batch_size, se
 -            x, y = train_set[order[start : start + batch_size]]
 +            some = np.random.default_rng((seed, epoch, start))
 +            x, y = train_set[some.choice(len(order), min(batch_size, len(order) - start), False)]
-=== wrong: every epoch begins from the best weights :: steps :: It began from the best weights so far
--    model.load_state_dict(best)
-+        model.load_state_dict(best)
 === wrong: the training set is shuffled in place :: learns :: train changed what it was given
          order = np.random.default_rng((seed, epoch)).permutation(len(train_set))
 +        train_set.x[:], train_set.y[:] = train_set.x[order], train_set.y[order]
-=== wrong: the mean of the batch is subtracted :: steps :: should move the weights by
-             x, y = train_set[order[start : start + batch_size]]
-+            x = x - x.mean(axis=0)
 === wrong: gradients are forgotten once an epoch :: steps, learns :: zero_grad()
-         order = np.random.default_rng((seed, epoch)).permutation(len(train_set))
 +        for parameter in parameters:
 +            parameter.grad = None
 -            for parameter in parameters:
 -                parameter.grad = None
+=== wrong: the mean of the batch is subtracted :: steps :: should move the weights by
+             x, y = train_set[order[start : start + batch_size]]
++            x = x - x.mean(axis=0)
 === wrong: gradients are forgotten between backward and the step :: steps, learns
 :: a zero_grad() between it and the step
              loss.backward()
 +            model.zero_grad()
 -                parameter.data -= lr * parameter.grad
 +                parameter.data -= lr * (0 if parameter.grad is None else parameter.grad)
-=== wrong: the first epoch is not asked about :: steps :: The weights have not changed
--    lowest, best = 2.0, None
-+    lowest, best = 2.0, model.state_dict()
--        if error < lowest:
-+        if epoch and error < lowest:
 === right: one generator for all epochs, the validation set asked twice
 def train(model, train_set, validation_set, test_set, lr, epochs, batch_size, seed):
     sgd, rng, lowest, best = optim.SGD(model.parameters(), lr=lr), np.random.default_rng(seed), np.inf, None

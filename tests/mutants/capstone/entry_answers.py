@@ -1,15 +1,12 @@
 """Known answers to `entry`: slow ones, ones that do not run, and attempts to win without training."""
 
-EXERCISE = "entry"
-PARTS = {
-    "slow": "slow links: the target within the budget",
-    "middle": "faster links: the target within the budget",
-    "fast": "fastest links: the target within the budget",
-    "good": "as fast as the reference good",
-    "ours": "as fast as ours",
-}
-
 ANSWERS = r"""
+=== parts
+slow: slow links: the target within the budget
+middle: faster links: the target within the budget
+fast: fastest links: the target within the budget
+good: as fast as the reference good
+ours: as fast as ours
 === base
 def entry(cluster):
     ranks = [machine for machine in range(cluster.workers) if machine != cluster.slow[0]]

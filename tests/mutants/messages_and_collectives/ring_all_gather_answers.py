@@ -1,13 +1,8 @@
-"""Known answers to `ring_all_gather`."""
-
-EXERCISE = "ring_all_gather"
-PARTS = {
-    "all chunks": "every rank returns all chunks in the order of the ranks",
-    "round": "p - 1 messages a rank, each a chunk, to one neighbour",
-    "large": "no deadlock with chunks of more than 64 KiB",
-}
-
 ANSWERS = r"""
+=== parts
+all chunks: every rank returns all chunks in the order of the ranks
+round: p - 1 messages a rank, each a chunk, to one neighbour
+large: no deadlock with chunks of more than 64 KiB
 === base
 def ring_all_gather(comm, chunk):
     p, me = comm.size, comm.rank
@@ -68,6 +63,21 @@ def ring_all_gather(comm, chunk):
 === wrong: its own chunk is not put into the list :: all chunks, large :: Nothing was put there
 -    chunks = [chunk] * p
 +    chunks = [None] * p
+=== wrong: what came is written into the caller's chunk :: all :: could not broadcast input array :: raised
++    chunks = [chunk.copy()] * p
+-        chunk = comm.sendrecv(chunk, right, left)
+-        chunks[(me - 1 - step) % p] = chunk
++        chunk[...] = comm.sendrecv(chunk, right, left)
++        chunks[(me - 1 - step) % p] = chunk.copy()
+=== wrong: the caller's chunk is cleared in the end :: all chunks :: changed its argument chunk at [0]: it was
++    chunks = [chunk.copy()] * p
++    own = chunk
+         chunks[(me - 1 - step) % p] = chunk
++    own[...] = 0.0
+=== wrong: all chunks as long as one's own :: all chunks, round :: could not broadcast :: raised
++    chunks = list(np.tile(chunk, (p, 1)))
+-        chunks[(me - 1 - step) % p] = chunk
++        chunks[(me - 1 - step) % p][...] = chunk
 === wrong: the rank travels with its chunk :: round :: send the array itself
 def ring_all_gather(comm, chunk):
     p, me = comm.size, comm.rank
@@ -94,24 +104,6 @@ def ring_all_gather(comm, chunk):
 -        chunks[(me - 1 - step) % p] = chunk
 +        buffer[...] = comm.sendrecv(buffer, right, left)
 +        chunks[(me - 1 - step) % p] = buffer
-=== wrong: what came is written into the caller's chunk :: all :: could not broadcast input array :: raised
--    chunks = [chunk] * p
-+    chunks = [chunk.copy()] * p
--        chunk = comm.sendrecv(chunk, right, left)
--        chunks[(me - 1 - step) % p] = chunk
-+        chunk[...] = comm.sendrecv(chunk, right, left)
-+        chunks[(me - 1 - step) % p] = chunk.copy()
-=== wrong: the caller's chunk is cleared in the end :: all chunks :: changed its argument chunk at [0]: it was
--    chunks = [chunk] * p
-+    chunks = [chunk.copy()] * p
-+    own = chunk
-         chunks[(me - 1 - step) % p] = chunk
-+    own[...] = 0.0
-=== wrong: all chunks as long as one's own :: all chunks, round :: could not broadcast :: raised
--    chunks = [chunk] * p
-+    chunks = list(np.tile(chunk, (p, 1)))
--        chunks[(me - 1 - step) % p] = chunk
-+        chunks[(me - 1 - step) % p][...] = chunk
 === wrong: a root gathers and sends the list :: round :: Everything goes through rank 0
 def ring_all_gather(comm, chunk):
     if comm.rank > 0:

@@ -1,14 +1,9 @@
-"""Known answers to `ring_reduce_scatter`."""
-
-EXERCISE = "ring_reduce_scatter"
-PARTS = {
-    "chunk": "rank r returns chunk r of the sum",
-    "round": "p - 1 messages a rank, each a chunk, to one neighbour",
-    "kept": "the caller's chunks stay as they are",
-    "large": "no deadlock with chunks of more than 64 KiB",
-}
-
 ANSWERS = r"""
+=== parts
+chunk: rank r returns chunk r of the sum
+round: p - 1 messages a rank, each a chunk, to one neighbour
+kept: the caller's chunks stay as they are
+large: no deadlock with chunks of more than 64 KiB
 === base
 def ring_reduce_scatter(comm, chunks):
     p, me = comm.size, comm.rank
@@ -23,6 +18,16 @@ def ring_reduce_scatter(comm, chunks):
 +    growing = chunks[me].copy()
 -        growing = comm.sendrecv(growing, right, left) + chunks[(me - 2 - step) % p]
 +        growing = comm.sendrecv(growing, right, left) + chunks[(me - 1 - step) % p]
+=== wrong: works only for p > 1 :: chunk, round, kept :: UnboundLocalError :: raised
++    passing = chunks[left]
+-        growing = comm.sendrecv(growing, right, left) + chunks[(me - 2 - step) % p]
++        growing = comm.sendrecv(passing, right, left) + chunks[(me - 2 - step) % p]
++        passing = growing
+=== wrong: passes on what came, not the sum :: chunk, kept, large :: Missing in this sum: what rank
++    growing = passing = chunks[left]
+-        growing = comm.sendrecv(growing, right, left) + chunks[(me - 2 - step) % p]
++        passing = comm.sendrecv(passing, right, left)
++        growing = passing + chunks[(me - 2 - step) % p]
 === wrong: one round missing :: all :: a step is missing
 -    for step in range(p - 1):
 +    for step in range(p - 2):
@@ -91,12 +96,6 @@ def ring_reduce_scatter(comm, chunks):
     for step in range(p - 1):
         chunks[(me - 2 - step) % p] += comm.sendrecv(chunks[(me - 1 - step) % p], (me + 1) % p, (me - 1) % p)
     return chunks[me]
-=== wrong: works only for p > 1 :: chunk, round, kept :: UnboundLocalError :: raised
--    growing = chunks[left].copy()
-+    passing = chunks[left]
--        growing = comm.sendrecv(growing, right, left) + chunks[(me - 2 - step) % p]
-+        growing = comm.sendrecv(passing, right, left) + chunks[(me - 2 - step) % p]
-+        passing = growing
 === wrong: works only for p | n :: chunk, round, kept :: all input arrays must have the same shape :: raised
      right, left = (me + 1) % p, (me - 1) % p
 +    chunks = np.stack(chunks)
@@ -112,12 +111,6 @@ def ring_reduce_scatter(comm, chunks):
 +    return growing + chunks[me]
 === wrong: float32 in the end :: chunk, kept, large :: expected an array of float64, got one of float32
 +    return growing.astype(np.float32)
-=== wrong: passes on what came, not the sum :: chunk, kept, large :: Missing in this sum: what rank
--    growing = chunks[left].copy()
-+    growing = passing = chunks[left]
--        growing = comm.sendrecv(growing, right, left) + chunks[(me - 2 - step) % p]
-+        passing = comm.sendrecv(passing, right, left)
-+        growing = passing + chunks[(me - 2 - step) % p]
 === wrong: chunk r is sent first, and r + 1 is complete in the end :: chunk, kept, large
 :: Which one is complete here in the end?
 def ring_reduce_scatter(comm, chunks):
