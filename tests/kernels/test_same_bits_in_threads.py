@@ -116,3 +116,18 @@ def test_a_kernel_gives_the_same_bits_in_any_number_of_threads(dtype: str, monke
         for threads in (2, 3, 7):
             for one, other in zip(results[1], results[threads], strict=True):
                 np.testing.assert_array_equal(one, other, err_msg=f"{name}, {threads} threads")
+
+
+def test_a_kernel_that_takes_longer_for_each_number_shares_out_smaller_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    x, heads = np.zeros(1 << 18, np.float32), np.zeros((64, 64, 32), np.float32)
+    kernels: dict[str, Callable[[], Any]] = {
+        "relu": lambda: jit.relu(x),
+        "gelu": lambda: jit.gelu(x),
+        "gelu_backward": lambda: jit.gelu_backward(x, x),
+        "heads of attention": lambda: jit.matmul(heads, heads.swapaxes(1, 2)),
+    }
+    for name, kernel in kernels.items():
+        monkeypatch.setattr(parallel_for, "threads", lambda name=name: asked.append(name) or 2)
+        kernel()
+    assert asked == ["gelu", "gelu_backward", "heads of attention"]

@@ -92,7 +92,7 @@ def _log_of_one_plus_power(x: Any, one: Any) -> Any:
     return log_ratio(power / (one + one + power))
 
 
-@elementwise(CONTRACT)
+@elementwise(CONTRACT, cost=4)
 def softplus(x: Any, out: Any) -> None:
     """log(1 + exp(x))."""
     wide_vectors()
@@ -110,7 +110,7 @@ def softplus_backward(g: Any, x: Any, gradient: Any) -> None:
         gradient[i] = g[i] * _sigmoid(x[i], one)
 
 
-@elementwise(CONTRACT)
+@elementwise(CONTRACT, cost=4)
 def log_sigmoid(x: Any, out: Any) -> None:
     """log(sigmoid(x))."""
     wide_vectors()
@@ -128,7 +128,7 @@ def log_sigmoid_backward(g: Any, x: Any, gradient: Any) -> None:
         gradient[i] = g[i] * _sigmoid(-x[i], one)
 
 
-@elementwise(CONTRACT)
+@elementwise(CONTRACT, cost=4)
 def gelu(x: Any, out: Any) -> None:
     """x Phi(x)."""
     wide_vectors()
@@ -138,7 +138,7 @@ def gelu(x: Any, out: Any) -> None:
         out[i] = x[i] * (below if x[i] < 0 else one - below)
 
 
-@elementwise(CONTRACT)
+@elementwise(CONTRACT, cost=4)
 def gelu_backward(g: Any, x: Any, gradient: Any) -> None:
     """g (Phi(x) + x phi(x))."""
     wide_vectors()

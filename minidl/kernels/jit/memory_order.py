@@ -23,20 +23,21 @@ BLOCK = 1024  # numbers: whole vectors, so that each number is computed by the s
 WORTH_A_THREAD = 1 << 19  # numbers; their relu takes 120 us from the second cache, 300 us from memory
 
 
-def elementwise(fastmath: bool | set[str] = False) -> Callable[[Loop], Callable[..., Array]]:
+def elementwise(fastmath: bool | set[str] = False, cost: int = 1) -> Callable[[Loop], Callable[..., Array]]:
     """Make a loop over lines of numbers a kernel; the reference's kernel of the same name takes what `fits` refuses.
 
     A loop f(x, out) becomes f(x); f(g, x, gradient), of two arrays of one shape, becomes f(g, x).
+    cost: time of one number, in multiples of relu's; a larger one lets threads share out smaller arrays.
     """
 
     def decorate(loop: Loop) -> Callable[..., Array]:
         run, otherwise = compiled(fastmath)(loop), getattr(reference, loop.__name__)
 
         def of_one(x: Array) -> Array:
-            return mapped(run, x) if fits(x) else otherwise(x)
+            return mapped(run, x, cost) if fits(x) else otherwise(x)
 
         def of_two(g: Array, x: Array) -> Array:
-            return mapped_pairs(run, g, x) if fits(x, g) else otherwise(g, x)
+            return mapped_pairs(run, g, x, cost) if fits(x, g) else otherwise(g, x)
 
         kernel: Any = of_one if loop.__code__.co_argcount == 2 else of_two
         kernel.__name__ = kernel.__qualname__ = loop.__name__
@@ -46,9 +47,9 @@ def elementwise(fastmath: bool | set[str] = False) -> Callable[[Loop], Callable[
     return decorate
 
 
-def mapped(loop: Loop, x: Array) -> Array:
+def mapped(loop: Loop, x: Array, cost: int = 1) -> Array:
     """Call loop(line of x, line of the result), where a line is the array's numbers in memory order."""
-    run = partial(in_shares, x.size // WORTH_A_THREAD, BLOCK, loop)
+    run = partial(in_shares, x.size * cost // WORTH_A_THREAD, BLOCK, loop)
     if x.flags.c_contiguous:
         out = np.empty(x.shape, x.dtype)  # half the time of empty_like
         run(x.ravel(), out.ravel())
@@ -58,9 +59,9 @@ def mapped(loop: Loop, x: Array) -> Array:
     return out
 
 
-def mapped_pairs(loop: Loop, g: Array, x: Array) -> Array:
+def mapped_pairs(loop: Loop, g: Array, x: Array, cost: int = 1) -> Array:
     """Call loop(line of g, line of x, line of the result); the result has the layout of x."""
-    run = partial(in_shares, x.size // WORTH_A_THREAD, BLOCK, loop)
+    run = partial(in_shares, x.size * cost // WORTH_A_THREAD, BLOCK, loop)
     if x.flags.c_contiguous and g.flags.c_contiguous:
         out = np.empty(x.shape, x.dtype)
         run(g.ravel(), x.ravel(), out.ravel())

@@ -18,7 +18,7 @@ __all__ = ["linear", "matmul"]
 
 ALONE = 1 << 18  # multiply-adds of a product, up to which OpenBLAS runs it in one thread
 DIVIDED = 1 << 23  # multiply-adds of a product; from this size on OpenBLAS uses its threads
-WORTH_A_THREAD = 1 << 23  # multiply-adds; 64 products of 64 x 32 and 32 x 64 take 280 us
+WORTH_A_THREAD = 1 << 22  # multiply-adds; 64 products of 64 x 32 and 32 x 64, two shares, take 280 us in one thread
 
 
 def matmul(a: Array, b: Array, like: Array | None = None) -> Array:
