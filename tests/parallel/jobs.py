@@ -69,6 +69,22 @@ def plain_job(lr: float = 0.1, **changes) -> Job:
     return small_job(**({"optimizer": partial(optim.SGD, lr=lr), "schedule": None} | changes))
 
 
+def assert_same_run(report: Report, truth: Report, tolerance: float = 1e-10) -> None:
+    """Both end with the same weights and buffers after the same epochs; weights and losses within the tolerance."""
+    for name, array in truth.checkpoint.model.items():
+        np.testing.assert_allclose(report.checkpoint.model[name], array, rtol=0, atol=tolerance, err_msg=name)
+    for row, true in zip(report.history, truth.history, strict=True):
+        for name in ("loss", "test_loss"):
+            np.testing.assert_allclose(row[name], true[name], rtol=tolerance, err_msg=name)
+        for name in ("epoch", "accuracy", "lr", "steps", "samples"):
+            np.testing.assert_equal(row[name], true[name], err_msg=name)  # an accuracy may be nan
+
+
+def assert_same_bits(report: Report, truth: Report) -> None:
+    assert_same_run(report, truth, tolerance=0)
+    assert report.digests == truth.digests
+
+
 def weights(report: Report) -> np.ndarray:
     """The arrays of the trained model as one vector."""
     return np.concatenate([array.reshape(-1) for array in report.checkpoint.model.values()])

@@ -14,10 +14,10 @@ from minidl import amp, cluster, nn, optim, parallel
 from minidl import functional as F
 from minidl.parallel import Job, Pipeline, Serial, pipeline
 from minidl.parallel.pipeline.stage_execution import StageExecution
-from tests.parallel.jobs import blobs, small_job, two_layers
+from tests.parallel.jobs import assert_same_run, blobs, small_job, two_layers
 from tests.parallel.pipeline.models import CASES, Cut
 from tests.parallel.pipeline.test_independent_judge import Judge
-from tests.parallel.test_split_models import JOBS, assert_same_run
+from tests.parallel.test_split_models import JOBS
 from tests.tiers import exhaustively
 
 pytestmark = pytest.mark.timeout(300)

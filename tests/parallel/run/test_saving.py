@@ -10,7 +10,7 @@ import pytest
 
 from minidl import cluster, compress, nn, parallel
 from minidl.parallel import Checkpoint, Pipeline, Saving, Serial, Sharded, SufficientFactors, Synchronous
-from tests.parallel.jobs import blobs, dropout_job, normalized, small_job, weights
+from tests.parallel.jobs import assert_same_bits, blobs, dropout_job, normalized, small_job, weights
 from tests.parallel.pipeline.test_elastic_stages import KilledOnce
 
 pytestmark = pytest.mark.timeout(300)
@@ -40,12 +40,6 @@ def stop(monkeypatch, run, epoch, step, until=None):
     with monkeypatch.context() as patched, pytest.raises(cluster.ClusterError, match="Stopped"):
         patched.setattr(Checkpoint, "save", saved)
         run()
-
-
-def assert_same_bits(report, truth):
-    assert report.digests == truth.digests
-    for column in ("loss", "test_loss", "lr", "steps"):
-        assert [row[column] for row in report.history] == [row[column] for row in truth.history]
 
 
 @pytest.mark.parametrize(

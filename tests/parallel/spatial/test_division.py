@@ -19,7 +19,7 @@ from minidl.parallel import Hybrid, Job, Serial
 from minidl.parallel.spatial import division_of, halo_words
 from minidl.parallel.spatial.division import grid_of
 from minidl.parallel.tensor import ColumnConv2d, RowConv2d
-from tests.parallel.jobs import two_groups
+from tests.parallel.jobs import assert_same_run, two_groups
 from tests.parallel.test_split_models import decay, gpt, momentum, texts
 from tests.tiers import exhaustively
 
@@ -95,11 +95,7 @@ def assert_trains_as_one_node(job: Job, strategy: Hybrid, on: str = "simulation"
     one = Serial(shards=strategy.dp or 1, micro_batches=strategy.micro_batches or 1)
     whole = parallel.train(job, one, on="simulation")
     divided = parallel.train(job, strategy, nodes, on)
-    for name, array in whole.checkpoint.model.items():
-        np.testing.assert_allclose(divided.checkpoint.model[name], array, rtol=0, atol=1e-10, err_msg=name)
-    for row, expected in zip(divided.history, whole.history, strict=True):
-        for column in ("loss", "test_loss", "accuracy"):
-            assert row[column] == pytest.approx(expected[column], abs=1e-10, nan_ok=True)
+    assert_same_run(divided, whole)
     return divided
 
 

@@ -28,8 +28,8 @@ from minidl.parallel.tensor import (
     split_layers,
     vocabulary_cross_entropy,
 )
-from tests.parallel.jobs import blobs, small_job, two_groups, two_layers
-from tests.parallel.test_split_models import JOBS, assert_same_run, decay
+from tests.parallel.jobs import assert_same_run, blobs, small_job, two_groups, two_layers
+from tests.parallel.test_split_models import JOBS, decay
 from tests.tiers import exhaustively
 
 pytestmark = pytest.mark.timeout(300)
