@@ -20,7 +20,6 @@ from tests.parallel.jobs import (
     normalized,
     small_job,
     two_groups,
-    two_layers,
     weights,
 )
 from tests.tiers import exhaustively
@@ -365,13 +364,6 @@ def test_stage_3_refuses_a_model_that_is_not_the_sum_of_its_stages():
         job = small_job(model=lambda model=model: model(nn.Linear(5, 3), nn.Linear(3, 3)).double())
         with pytest.raises(cluster.RankFailed, match=said):
             parallel.train(job, Sharded(stage=3), 2, "simulation")
-
-
-def test_a_module_given_as_the_model_is_left_as_it_is():
-    model = two_layers()
-    before = model.state_dict()
-    parallel.train(small_job(model=model), Sharded(stage=3, algorithm="ordered"), 2, "simulation")
-    assert all((array == before[name]).all() for name, array in model.state_dict().items())
 
 
 class Ruining(optim.SGD):
