@@ -170,10 +170,11 @@ def experiment(reproduction: Reproduction) -> None:
         "eager: solo": trained(EagerSGD("solo"), 8, 16),
     }
     rows: list[list[Any]] = []
-    curves = {}
+    curves: dict[str, list[Any]] = {}
     for name, reports in runs.items():
-        curves[name] = [np.array(digits.mean_column(reports, key)) for key in ("steps", "seconds", "test_loss")]
-        steps, seconds, loss = (float(column[-1]) for column in curves[name])
+        columns = [digits.mean_column(reports, column) for column in ("steps", "seconds", "test_loss")]
+        curves[name] = [np.array(column) for column in columns]
+        steps, seconds, loss = (column[-1] for column in columns)
         unused = [
             sum(len(ages) for kind in ("dropped", "abandoned") for ages in report.recorded.get(kind, []))
             for report in reports
