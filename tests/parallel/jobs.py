@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from minidl import nn, optim
 from minidl.data import Dataset, Splits
 from minidl.parallel import Job, Report
+from minidl.parallel.run.session import Session
 
 
 def blobs(n: int = 60, dtype: str = "float64") -> Splits:
@@ -17,6 +19,12 @@ def blobs(n: int = 60, dtype: str = "float64") -> Splits:
     y = np.arange(n + 30) % 3
     x = (rng.normal(size=(n + 30, 5)) + 2 * np.eye(3, 5)[y]).astype(dtype)
     return Splits(Dataset(x[:n], y[:n]), Dataset(x[n:], y[n:]), classes=("a", "b", "c"))
+
+
+def tokens(symbols: int) -> Splits:
+    """Six symbols and what follows from each; 26 samples for training leave a last minibatch of 2, by 8 or 12."""
+    x = np.random.default_rng(3).integers(symbols, size=(40, 6))
+    return Splits(*(Dataset(x[half], (x[half] * 5 + 1) % symbols) for half in (slice(26), slice(26, 40))))
 
 
 def two_layers(dropout: float = 0.0) -> nn.Module:
@@ -67,6 +75,17 @@ def dropout_job(**changes) -> Job:
 def plain_job(lr: float = 0.1, **changes) -> Job:
     """Plain SGD at one rate."""
     return small_job(**({"optimizer": partial(optim.SGD, lr=lr), "schedule": None} | changes))
+
+
+def take(session: Session, seconds: Callable[[], float]) -> None:
+    """From now on each gradient of this rank takes as many simulated seconds as this function then says."""
+    local_loss = session.local_loss
+
+    def timed(batch):
+        session.comm.compute(seconds=seconds())
+        return local_loss(batch)
+
+    session.local_loss = timed
 
 
 def assert_same_run(report: Report, truth: Report, tolerance: float = 1e-10) -> None:
