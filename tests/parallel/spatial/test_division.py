@@ -175,13 +175,12 @@ def test_a_model_whose_output_is_an_image_gathers_it_for_the_loss():
 def test_a_checkpoint_continues_on_other_grids_and_on_one_node(tmp_path):
     long = job(mixed, (2, 25, 27), epochs=2)
     short = replace(long, epochs=1)
-    straight = parallel.train(long, Serial(), on="simulation").checkpoint.model
+    straight = parallel.train(long, Serial(), on="simulation")
     begin = parallel.train(short, Hybrid(dp=1, spatial=(2, 2)), 4, "simulation", folder=tmp_path / "tiles")
-    assert list(begin.checkpoint.model) == list(straight)
+    assert list(begin.checkpoint.model) == list(straight.checkpoint.model)
     for strategy, nodes in ((Serial(), 1), (Hybrid(dp=1, spatial=3), 3)):
         resumed = parallel.train(long, strategy, nodes, "simulation", resume=tmp_path / "tiles" / "checkpoint.npz")
-        for name, array in straight.items():
-            np.testing.assert_allclose(resumed.checkpoint.model[name], array, rtol=0, atol=1e-10, err_msg=name)
+        assert_same_run(resumed, straight)
 
 
 @pytest.mark.parametrize(

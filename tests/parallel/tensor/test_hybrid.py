@@ -212,9 +212,8 @@ def test_a_checkpoint_of_one_factorisation_is_loaded_under_any_other_to_the_bit(
     np.testing.assert_equal(again.optimizer, saved.optimizer)
     assert again.schedule == saved.schedule
     resumed = parallel.train(JOB, hybrid(*after), int(np.prod(after)), on="simulation", resume=path)
-    whole = parallel.train(JOB, hybrid(*before), int(np.prod(before)), on="simulation")
-    tolerance = 1e-10 if before[0] == after[0] == 1 else 1.0  # the shares of a minibatch have masks of their own
-    assert_same_run(resumed, whole, tolerance) if tolerance < 1 else None
+    if before[0] == after[0] == 1:  # else the shares of a minibatch have masks of their own
+        assert_same_run(resumed, parallel.train(JOB, hybrid(*before), int(np.prod(before)), on="simulation"))
 
 
 # Models with layouts of their own
