@@ -99,16 +99,9 @@ def test_alexnet_and_vgg16_have_torchvision_s_names():
     ]
 
 
-def test_gpt_has_nanogpt_s_names_and_one_weight_for_both_ends():
+def test_a_gpt_has_one_weight_for_both_ends_and_may_have_no_biases():
     model = GPT(vocab_size=7, block_size=5, n_layer=2, n_head=2, n_embd=4)
-    layers = [
-        f"transformer.h.{i}.{part}"
-        for i in (0, 1)
-        for part in ("ln_1", "attn.c_attn", "attn.c_proj", "ln_2", "mlp.c_fc", "mlp.c_proj")
-    ]
-    parts = [f"{layer}.{kind}" for layer in (*layers, "transformer.ln_f") for kind in ("weight", "bias")]
-    names = ["transformer.wte.weight", "transformer.wpe.weight", *parts, "lm_head.weight"]
-    assert list(model.state_dict()) == names
+    names = list(model.state_dict())
     assert [name for name, _ in model.named_parameters()] == names[:-1]
     assert model.lm_head.weight is model.transformer.wte.weight
     without = GPT(vocab_size=7, block_size=5, n_layer=2, n_head=2, n_embd=4, bias=False).state_dict()
