@@ -6,7 +6,6 @@ import tracemalloc
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -17,9 +16,9 @@ from minidl import functional as F
 from minidl.data import Dataset, Splits
 from minidl.parallel import Hybrid, Job, Serial
 from minidl.parallel.spatial import division_of, halo_words
-from minidl.parallel.spatial.division import grid_of
 from minidl.parallel.tensor import ColumnConv2d, RowConv2d
 from tests.parallel.jobs import assert_same_run, two_groups
+from tests.parallel.tensor.test_hybrid import assert_trains_as_one_node
 from tests.parallel.test_split_models import decay, gpt, momentum, texts
 from tests.tiers import exhaustively
 
@@ -88,15 +87,6 @@ JOBS = {
     "VGG16": job(partial(small, nn.models.VGG16, 32, 512), (3, 32, 32), epochs=1),
     "mixed": job(mixed, (2, 25, 27)),
 }
-
-
-def assert_trains_as_one_node(job: Job, strategy: Hybrid, on: str = "simulation") -> parallel.Report:
-    nodes = (strategy.dp or 1) * strategy.pp * strategy.tp * prod(grid_of("spatial", strategy.spatial))
-    one = Serial(shards=strategy.dp or 1, micro_batches=strategy.micro_batches or 1)
-    whole = parallel.train(job, one, on="simulation")
-    divided = parallel.train(job, strategy, nodes, on)
-    assert_same_run(divided, whole)
-    return divided
 
 
 @pytest.mark.parametrize(

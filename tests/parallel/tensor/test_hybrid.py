@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from functools import partial
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from minidl import amp, cluster, nn, parallel
 from minidl.cluster import Communicator
 from minidl.data import Dataset, Splits
 from minidl.parallel import Hybrid, Job, Pipeline, Serial, pipeline
+from minidl.parallel.spatial.division import grid_of
 from minidl.parallel.tensor import (
     ColumnConv2d,
     ColumnLinear,
@@ -57,9 +59,9 @@ def hybrid(dp: int, pp: int, tp: int, **settings: Any) -> Hybrid:
 
 
 def assert_trains_as_one_node(job: Job, strategy: Hybrid, on: object = "simulation", **tolerance: float) -> Any:
-    dp = strategy.dp or 1
-    truth = parallel.train(job, Serial(shards=dp, micro_batches=strategy.micro_batches), on="simulation")
-    report = parallel.train(job, strategy, dp * strategy.pp * strategy.tp, on=on)
+    dp, tiles = strategy.dp or 1, prod(grid_of("spatial", strategy.spatial))
+    truth = parallel.train(job, Serial(shards=dp, micro_batches=strategy.micro_batches or 1), on="simulation")
+    report = parallel.train(job, strategy, dp * strategy.pp * strategy.tp * tiles, on=on)
     assert_same_run(report, truth, **tolerance)
     assert len(set(report.digests)) == 1
     return report
