@@ -145,10 +145,10 @@ def update_rows() -> list[list[Any]]:
     return rows
 
 
-def used_per_worker(backups: int, fixed: float = 1.0) -> float:
-    """Gradients used, per worker and unit of time, if a gradient takes `fixed` and an exponential time of mean 1."""
+def used_per_worker(backups: int) -> float:
+    """Gradients used, per worker and unit of time, if a gradient takes 1 and an exponential time of mean 1."""
     workers = 8 + backups
-    return 8 / (workers * (fixed + together(8, workers)))
+    return 8 / (workers * (1.0 + together(8, workers)))
 
 
 def trained(strategy: parallel.Strategy, nodes: int, batch_size: int) -> list[parallel.Report]:
@@ -170,12 +170,11 @@ def experiment(reproduction: Reproduction) -> None:
         "eager: solo": trained(EagerSGD("solo"), 8, 16),
     }
     rows: list[list[Any]] = []
-    curves = {}
+    curves: dict[str, list[Any]] = {}
     for name, reports in runs.items():
-        columns = ("steps", "seconds", "test_loss")
-        tables: Any = [[[dict(row)[key] for row in report.history] for report in reports] for key in columns]
-        curves[name] = [np.mean(table, axis=0) for table in tables]
-        steps, seconds, loss = (float(column[-1]) for column in curves[name])
+        columns = [digits.mean_column(reports, column) for column in ("steps", "seconds", "test_loss")]
+        curves[name] = [np.array(column) for column in columns]
+        steps, seconds, loss = (column[-1] for column in columns)
         unused = [
             sum(len(ages) for kind in ("dropped", "abandoned") for ages in report.recorded.get(kind, []))
             for report in reports

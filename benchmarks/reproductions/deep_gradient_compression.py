@@ -80,8 +80,8 @@ def outcome(compressor: Compressor | None) -> Outcome:
     strategy = parallel.Synchronous(compressor=compressor)
     reports = [parallel.train(job, strategy, 4, cluster.Simulation(trace="ledger")) for job in jobs]
     last = reports[0].history[-1]
-    curves = [[row["loss"] for row in report.history] for report in reports]
-    return Outcome([100 * digits.error(r) for r in reports], np.mean(curves, 0).tolist(), last["bytes"] / last["steps"])
+    losses = digits.mean_column(reports, "loss")
+    return Outcome([100 * digits.error(r) for r in reports], losses, last["bytes"] / last["steps"])
 
 
 def experiment(reproduction: Reproduction) -> None:

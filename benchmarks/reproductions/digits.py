@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from minidl import cluster, data, nn, optim, parallel
 
 FAILED = 0.9  # the test error of guessing: what a run counts whose loss was not finite
@@ -46,6 +48,12 @@ def train(of: parallel.Job, strategy: parallel.Strategy | None = None, nodes: in
 def error(report: parallel.Report | None) -> float:
     """The fraction of the test set that is misclassified."""
     return FAILED if report is None else 1 - report.accuracy
+
+
+def mean_column(reports: Sequence[parallel.Report], column: str) -> list[float]:
+    """The mean of a column of the histories, for every epoch."""
+    columns: Any = [[dict(row)[column] for row in report.history] for report in reports]
+    return [float(value) for value in np.mean(columns, axis=0)]
 
 
 def training_loss(report: parallel.Report | None) -> float:

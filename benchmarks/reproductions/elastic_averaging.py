@@ -142,8 +142,9 @@ def radius(m: Matrix) -> float:
     return float(np.abs(np.linalg.eigvals(m)).max())
 
 
-def largest_stable(matrix: Callable[[float], Matrix], low: float = 0.05, high: float = 1.5) -> float:
+def largest_stable(matrix: Callable[[float], Matrix]) -> float:
     """The largest alpha with a spectral radius of at most 1, by bisection."""
+    low, high = 0.05, 1.5
     for _ in range(60):
         middle = (low + high) / 2
         low, high = (middle, high) if radius(matrix(middle)) <= 1 + 1e-12 else (low, middle)

@@ -20,10 +20,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from matplotlib.figure import Figure
 
-from benchmarks.reproductions.digits import job, train
+from benchmarks.reproductions.digits import job, mean_column, train
 from benchmarks.reproductions.reproduction import Reproduction, main
 from minidl import data, optim, parallel
 from minidl.plots import style
@@ -55,15 +54,15 @@ WAYS: dict[str, dict[str, Any]] = {
 def experiment(reproduction: Reproduction) -> None:
     """Train in each way, and compare losses, errors and updates."""
     runs = {way: [run(seed, **settings) for seed in SEEDS] for way, settings in WAYS.items()}
-    means = {way: mean(reports, "loss") for way, reports in runs.items()}
-    errors = {way: 100 * (1 - mean(reports, "accuracy")[-1]) for way, reports in runs.items()}
+    means = {way: mean_column(reports, "loss") for way, reports in runs.items()}
+    errors = {way: 100 * (1 - mean_column(reports, "accuracy")[-1]) for way, reports in runs.items()}
     steps = {way: reports[0].history[-1]["steps"] for way, reports in runs.items()}
     reproduction.table(
         ["after epochs 15 and 30", "error %", "pilot's", "training loss", "pilot's", "updates", "pilot's"],
         [[way, errors[way], PILOT[way][0], means[way][-1], PILOT[way][1], steps[way], PILOT[way][2]] for way in WAYS],
         "the pilot left out the last, smaller minibatch of each epoch",
     )
-    reproduction.picture(picture(means, {way: mean(reports, "steps") for way, reports in runs.items()}))
+    reproduction.picture(picture(means, {way: mean_column(reports, "steps") for way, reports in runs.items()}))
 
     rate, batch, neither = WAYS
     apart = abs(means[batch][-1] / means[rate][-1] - 1)
@@ -82,12 +81,6 @@ def run(seed: int, **settings: Any) -> parallel.Report:
     if report is None:
         raise ArithmeticError(f"seed {seed} diverged")
     return report
-
-
-def mean(reports: list[parallel.Report], column: str) -> list[float]:
-    """The mean of a column over the seeds, for every epoch."""
-    columns: Any = [[dict(row)[column] for row in report.history] for report in reports]
-    return [float(value) for value in np.mean(columns, axis=0)]
 
 
 @style.applied()

@@ -21,6 +21,7 @@ was 2.9 times as high): it only has to be worse than exact gradients.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -51,20 +52,14 @@ PILOT_EXACT_LOSS = 0.0069
 Reports = list[Report | None]
 
 
-def rounded(compressor: Compressor | None) -> Reports:
-    """The reports of five seeds, on one node."""
-    return [
-        digits.train(digits.job((64, 128, 10), 0.15, 0.9, epochs=15, seed=seed), Synchronous(compressor=compressor))
-        for seed in range(5)
-    ]
+def trained(compressor: Compressor | None, nodes: int, lr: float, epochs: int, seeds: int) -> Reports:
+    """The report of each seed."""
+    jobs = [digits.job((64, 128, 10), lr, 0.9, epochs=epochs, seed=seed) for seed in range(seeds)]
+    return [digits.train(job, Synchronous(compressor=compressor), nodes) for job in jobs]
 
 
-def on_four_nodes(compressor: Compressor | None) -> Reports:
-    """The reports of three seeds, on four nodes."""
-    return [
-        digits.train(digits.job((64, 128, 10), 0.1, 0.9, epochs=30, seed=seed), Synchronous(compressor=compressor), 4)
-        for seed in range(3)
-    ]
+rounded = partial(trained, nodes=1, lr=0.15, epochs=15, seeds=5)
+on_four_nodes = partial(trained, nodes=4, lr=0.1, epochs=30, seeds=3)
 
 
 def show_rounding(reproduction: Reproduction) -> dict[str, list[float]]:
@@ -103,16 +98,11 @@ def show_feedback(reproduction: Reproduction) -> dict[str, list[float]]:
         reproduction.accept(ratio > wanted, f"{name} without: {ratio:.2f} times (above {wanted:g} wanted)")
     columns = ["compressor", "loss without", "loss with feedback", "pilot without", "pilot with", "bytes a node"]
     reproduction.table(columns, rows, "4 nodes, rate 0.1, training loss of epoch 30, means of 3 seeds")
-    return {name: mean_losses(of) for name, of in reports.items()}
+    return {name: digits.mean_column([r for r in of if r is not None], "loss") for name, of in reports.items()}
 
 
 def bytes_of(reports: Reports) -> int:
     return next(int(report.history[-1]["bytes"]) for report in reports if report is not None)
-
-
-def mean_losses(reports: Reports) -> list[float]:
-    losses = [[row["loss"] for row in report.history] for report in reports if report is not None]
-    return [float(mean) for mean in np.mean(losses, axis=0)]
 
 
 def picture(errors: dict[str, list[float]], losses: dict[str, list[float]]) -> Figure:

@@ -22,11 +22,10 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
+from benchmarks.reproductions.elastic_averaging import Point, half_square
 from benchmarks.reproductions.reproduction import Reproduction, main
-from minidl import Tensor, cluster, nn, optim, parallel
-from minidl import functional as F
+from minidl import cluster, optim, parallel
 from minidl.data import Dataset, Splits
-from minidl.kernels import Array
 from minidl.plots import style
 
 TITLE = "The largest stable rate falls with the staleness"
@@ -64,25 +63,11 @@ def recurrence(c: float, tau: int) -> float:
     return abs(x[-1])
 
 
-class OneWeight(nn.Module):
-    """The input times one weight, initially 1."""
-
-    def __init__(self) -> None:
-        self.weight = nn.Parameter(np.ones((1, 1)))
-
-    def forward(self, x: Array) -> Tensor:
-        return Tensor(x) @ self.weight
-
-
-def half_square(outputs: Tensor, targets: Array) -> Tensor:
-    return F.mse_loss(outputs, targets) * 0.5
-
-
 def trained(c: float, tau: int) -> float:
     """|x| after UPDATES updates by a parameter server with tau + 1 workers that take turns."""
     points = Dataset(np.ones((SAMPLES, 1)), np.zeros((SAMPLES, 1)))
     job = parallel.Job(
-        model=OneWeight,
+        model=Point,
         data=Splits(points, Dataset(points.x[:1], points.y[:1])),
         optimizer=partial(optim.SGD, lr=c),
         loss=half_square,

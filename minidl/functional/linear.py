@@ -92,13 +92,8 @@ def embedding(indices: Any, weight: Any, padding_idx: int | None = None) -> Tens
     rows, w = indices.data, weight.data
     if w.ndim != 2:
         raise ValueError(f"embedding: weight (n, d) expected, one row for each index, got shape {w.shape}")
-    if rows.dtype.kind not in "iu":
-        raise TypeError(f"embedding: indices must be integers, not {rows.dtype}")
-    if rows.size and (int(rows.min()) < 0 or int(rows.max()) >= len(w)):
-        raise IndexError(
-            f"embedding: indices must lie in 0 <= i < {len(w)}, found {int(rows.min())} to {int(rows.max())}"
-        )
     n = len(w)
+    check_rows(rows, n)
     padding = None if padding_idx is None else row_number(padding_idx, n)
 
     def separable_vjp(g: Array, needs: Any) -> tuple[Array, None]:
@@ -113,6 +108,16 @@ def embedding(indices: Any, weight: Any, padding_idx: int | None = None) -> Tens
         separable_vjp,
         saved=(1,),
     )
+
+
+def check_rows(rows: Array, count: int) -> None:
+    """Raise TypeError, IndexError unless the indices of an embedding are whole numbers from 0 to count - 1."""
+    if rows.dtype.kind not in "iu":
+        raise TypeError(f"embedding: indices must be integers, not {rows.dtype}")
+    if rows.size and (int(rows.min()) < 0 or int(rows.max()) >= count):
+        raise IndexError(
+            f"embedding: indices must lie in 0 <= i < {count}, found {int(rows.min())} to {int(rows.max())}"
+        )
 
 
 def row_number(padding_idx: int, n: int) -> int:

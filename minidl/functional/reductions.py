@@ -64,14 +64,7 @@ def softmax(x: Any, axis: int = -1, *, dim: int | None = None) -> Tensor:
     >>> softmax([0.0, 0.0, 1000.0])
     Tensor([0., 0., 1.], float32)
     """
-    axis = axis if dim is None else dim
-    x = operand(x)
-    try:
-        out = kernels.current().softmax(x.data, axis)
-    except (IndexError, TypeError, ValueError):
-        check_axes("softmax", axis, x.data)
-        raise
-    return record(out, (x,), lambda g, needs: (kernels.current().softmax_backward(g, out, axis),), saved=(OUTPUT,))
+    return _normalized("softmax", x, axis if dim is None else dim)
 
 
 @tensor_method("log_softmax")
@@ -81,11 +74,15 @@ def log_softmax(x: Any, axis: int = -1, *, dim: int | None = None) -> Tensor:
     >>> log_softmax([0.0, 1000.0])
     Tensor([-1000.,     0.], float32)
     """
-    axis = axis if dim is None else dim
+    return _normalized("log_softmax", x, axis if dim is None else dim)
+
+
+def _normalized(name: str, x: Any, axis: int) -> Tensor:
     x = operand(x)
     try:
-        out = kernels.current().log_softmax(x.data, axis)
+        out = getattr(kernels.current(), name)(x.data, axis)
     except (IndexError, TypeError, ValueError):
-        check_axes("log_softmax", axis, x.data)
+        check_axes(name, axis, x.data)
         raise
-    return record(out, (x,), lambda g, needs: (kernels.current().log_softmax_backward(g, out, axis),), saved=(OUTPUT,))
+    backward = f"{name}_backward"
+    return record(out, (x,), lambda g, needs: (getattr(kernels.current(), backward)(g, out, axis),), saved=(OUTPUT,))

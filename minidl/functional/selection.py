@@ -31,7 +31,7 @@ def gather(a: Any, dim: int, index: Any) -> Tensor:
     """
     a, index = operand(a), _indices(index)
     axis = counted_from_start("gather", dim, a.data)
-    _check_index("gather", index.data, a.data, axis, "the tensor")
+    _check_index("gather", index.data, a.data, axis)
     return elements(a, axis, index)
 
 
@@ -59,7 +59,7 @@ def scatter_add(a: Any, dim: int, index: Any, source: Any) -> Tensor:
     """
     a, index, source = operand(a), _indices(index), operand(source, a)
     x, axis = a.data, counted_from_start("scatter_add", dim, a.data)
-    _check_index("scatter_add", index.data, x, axis, "the tensor")
+    _check_index("scatter_add", index.data, x, axis)
     if source.shape != index.shape:
         raise ValueError(f"scatter_add: source and index of one shape expected, got {source.shape} and {index.shape}")
     flat, own = places(index.data, axis, x.shape), source.dtype
@@ -168,13 +168,13 @@ def _indices(index: Any) -> Tensor:
     return index if index.size else Tensor(index.data.astype(np.int64))
 
 
-def _check_index(operation: str, index: Array, x: Array, axis: int, what: str) -> None:
+def _check_index(operation: str, index: Array, x: Array, axis: int) -> None:
     if index.ndim != x.ndim or any(
         mine > other for i, (mine, other) in enumerate(zip(index.shape, x.shape, strict=True)) if i != axis
     ):
         raise ValueError(
-            f"{operation}: an index with as many axes as {what}, {x.shape}, and no longer except along axis {axis}, "
-            f"expected, got {index.shape}"
+            f"{operation}: an index with as many axes as the tensor, {x.shape}, and no longer except along axis "
+            f"{axis}, expected, got {index.shape}"
         )
     _check_range(operation, index, x.shape[axis] if x.ndim else 1, axis)
 

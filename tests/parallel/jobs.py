@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from minidl import nn, optim
 from minidl.data import Dataset, Splits
 from minidl.parallel import Job, Report
+from minidl.parallel.run.session import Session
 
 
 def blobs(n: int = 60, dtype: str = "float64") -> Splits:
@@ -17,6 +19,12 @@ def blobs(n: int = 60, dtype: str = "float64") -> Splits:
     y = np.arange(n + 30) % 3
     x = (rng.normal(size=(n + 30, 5)) + 2 * np.eye(3, 5)[y]).astype(dtype)
     return Splits(Dataset(x[:n], y[:n]), Dataset(x[n:], y[n:]), classes=("a", "b", "c"))
+
+
+def tokens(symbols: int) -> Splits:
+    """Six symbols and what follows from each; 26 samples for training leave a last minibatch of 2, by 8 or 12."""
+    x = np.random.default_rng(3).integers(symbols, size=(40, 6))
+    return Splits(*(Dataset(x[half], (x[half] * 5 + 1) % symbols) for half in (slice(26), slice(26, 40))))
 
 
 def two_layers(dropout: float = 0.0) -> nn.Module:
@@ -67,6 +75,33 @@ def dropout_job(**changes) -> Job:
 def plain_job(lr: float = 0.1, **changes) -> Job:
     """Plain SGD at one rate."""
     return small_job(**({"optimizer": partial(optim.SGD, lr=lr), "schedule": None} | changes))
+
+
+def take(session: Session, seconds: Callable[[], float]) -> None:
+    """From now on each gradient of this rank takes as many simulated seconds as this function then says."""
+    local_loss = session.local_loss
+
+    def timed(batch):
+        session.comm.compute(seconds=seconds())
+        return local_loss(batch)
+
+    session.local_loss = timed
+
+
+def assert_same_run(report: Report, truth: Report, tolerance: float = 1e-10) -> None:
+    """Both end with the same weights and buffers after the same epochs; weights and losses within the tolerance."""
+    for name, array in truth.checkpoint.model.items():
+        np.testing.assert_allclose(report.checkpoint.model[name], array, rtol=0, atol=tolerance, err_msg=name)
+    for row, true in zip(report.history, truth.history, strict=True):
+        for name in ("loss", "test_loss"):
+            np.testing.assert_allclose(row[name], true[name], rtol=tolerance, err_msg=name)
+        for name in ("epoch", "accuracy", "lr", "steps", "samples"):
+            np.testing.assert_equal(row[name], true[name], err_msg=name)  # an accuracy may be nan
+
+
+def assert_same_bits(report: Report, truth: Report) -> None:
+    assert_same_run(report, truth, tolerance=0)
+    assert report.digests == truth.digests
 
 
 def weights(report: Report) -> np.ndarray:

@@ -13,7 +13,7 @@ from minidl import compress, data, nn, optim, parallel
 from minidl.data import Dataset, Splits
 from minidl.parallel import Hybrid, Pipeline, Serial, Sharded, Synchronous
 from minidl.parallel.gradients import flat_vector as vector
-from tests.parallel.jobs import blobs, small_job
+from tests.parallel.jobs import blobs, small_job, tokens
 from tests.tiers import all_but_first_exhaustive, exhaustively
 
 
@@ -80,15 +80,10 @@ def test_shards_end_with_the_bits_of_synchronous_masters_included(precision):
                 assert all((states[0][name][key] == state[key]).all() for key in state)
 
 
-def tokens():
-    x = np.random.default_rng(3).integers(12, size=(40, 6))
-    return Splits(*(Dataset(x[half], (x[half] + 5) % 12) for half in (slice(26), slice(26, 40))))
-
-
 @pytest.mark.parametrize("precision", all_but_first_exhaustive(SIXTEEN))
 def test_a_gpt_in_shards_whose_first_and_last_units_share_weights_has_the_bits_of_a_whole_one(precision):
     gpt = partial(nn.models.GPT, vocab_size=12, block_size=6, n_layer=2, n_head=2, n_embd=8, dropout=0.2)
-    settings = {"model": gpt, "data": tokens, "optimizer": partial(optim.AdamW, lr=0.03), "epochs": 1}
+    settings = {"model": gpt, "data": partial(tokens, 12), "optimizer": partial(optim.AdamW, lr=0.03), "epochs": 1}
     of_four = {"dp": 2, "micro_batches": 2, "algorithm": "ordered"}
     for whole, shards, nodes in (
         (Synchronous(algorithm="ordered"), STAGES[2], 3),

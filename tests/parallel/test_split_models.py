@@ -12,7 +12,7 @@ from minidl import functional as F
 from minidl.cluster import ClusterError
 from minidl.data import Dataset, Splits
 from minidl.parallel import Job, NonFiniteLoss, Serial
-from tests.parallel.jobs import small_job, two_groups
+from tests.parallel.jobs import assert_same_run, small_job, two_groups
 from tests.parallel.two_stages import TwoStages, half
 from tests.tiers import exhaustively
 
@@ -61,17 +61,6 @@ JOBS = {
     "ResNet": Job(resnet, few_digits, momentum, decay, batch_size=16, epochs=2, seed=5, clip_norm=1.0),
     "tied GPT": Job(gpt, texts, two_groups, decay, batch_size=16, epochs=2, seed=5, clip_norm=0.4),
 }
-
-
-def assert_same_run(report, truth, tolerance=1e-10):
-    for name, array in truth.checkpoint.model.items():
-        assert np.abs(report.checkpoint.model[name] - array).max() < tolerance, name
-    for row, true in zip(report.history, truth.history, strict=True):
-        assert row["loss"] == pytest.approx(true["loss"], rel=tolerance)
-        assert row["test_loss"] == pytest.approx(true["test_loss"], rel=tolerance)
-        assert [row[name] for name in ("accuracy", "lr", "steps", "samples")] == [
-            true[name] for name in ("accuracy", "lr", "steps", "samples")
-        ]
 
 
 @pytest.mark.parametrize(

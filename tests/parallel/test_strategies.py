@@ -225,13 +225,12 @@ def test_a_regression_trains_and_has_no_accuracy():
     assert np.isnan(report.accuracy)
 
 
-def test_a_module_given_as_the_model_is_left_as_it_is():
-    model = nn.models.MLP(5, 8, 3)
-    before = {name: array.copy() for name, array in model.state_dict().items()}
-    report = parallel.train(small_job(model=model, data=partial(blobs, dtype="float32"), epochs=1), on="simulation")
-    report.model()
-    for name, array in model.state_dict().items():
-        np.testing.assert_array_equal(array, before[name])
+@pytest.mark.parametrize(("strategy", "nodes"), [(Serial(), 1), (parallel.Sharded(3, algorithm="ordered"), 2)])
+def test_a_module_given_as_the_model_is_left_as_it_is(strategy, nodes):
+    model = two_layers()
+    before = model.state_dict()
+    parallel.train(small_job(model=model, epochs=1), strategy, nodes, "simulation").model()
+    np.testing.assert_equal(model.state_dict(), before)
 
 
 def test_the_speed_counts_samples_and_not_places_in_the_minibatch():
@@ -290,55 +289,37 @@ def test_ranks_that_begin_with_different_weights_are_refused_and_named(strategy,
 
 
 class Looping(nn.Module):
+    """Never returns, in training or in evaluation alone."""
+
+    def __init__(self, training: bool) -> None:
+        self.loops = training
+
     def forward(self, x):
-        while self.training:
+        while self.training == self.loops:
             time.sleep(0.01)
         return x
 
 
-def looping():
-    return nn.Sequential(nn.Linear(5, 8), Looping(), nn.Linear(8, 3)).double()
+def looping(training: bool) -> nn.Module:
+    return nn.Sequential(nn.Linear(5, 8), Looping(training), nn.Linear(8, 3)).double()
 
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(
-    ("strategy", "on"),
+    ("strategy", "on", "training"),
     [
-        (parallel.Pipeline(2, 2), "simulation"),  # whose cuts are chosen before the ranks start
-        (parallel.Pipeline(2, 2, cuts=[2]), cluster.Simulation(isolated=True)),
-        (Synchronous(), "processes"),
+        (parallel.Pipeline(2, 2), "simulation", True),  # whose cuts are chosen before the ranks start
+        (parallel.Pipeline(2, 2, cuts=[2]), cluster.Simulation(isolated=True), True),
+        (Synchronous(), "processes", True),
+        (parallel.LocalSGD(), "simulation", False),  # evaluated by the calling process, after the run
+        (parallel.ParameterServer(), "simulation", False),
+        (parallel.Hybrid(tp=2, micro_batches=2, layout={"0": ColumnLinear, "2": RowLinear}), "simulation", False),
     ],
-    ids=["before the ranks start", "isolated", "processes"],
+    ids=["before the ranks start", "isolated", "processes", "evaluation", "with a server", "a layout that is checked"],
 )
-def test_a_deadline_ends_a_run_whose_layer_loops(strategy, on):
+def test_a_deadline_ends_a_run_whose_layer_loops(strategy, on, training):
     with pytest.raises(cluster.CommTimeout, match=r"the run did not finish within its deadline of 1\.3 s"):
-        parallel.train(small_job(model=looping), strategy, 2, on=on, deadline=1.3)
-
-
-class LoopingInEvaluation(nn.Module):
-    def forward(self, x):
-        while not self.training:
-            time.sleep(0.01)
-        return x
-
-
-def looping_in_evaluation():
-    return nn.Sequential(nn.Linear(5, 8), LoopingInEvaluation(), nn.Linear(8, 3)).double()
-
-
-@pytest.mark.timeout(300)
-@pytest.mark.parametrize(
-    "strategy",
-    [
-        parallel.LocalSGD(),
-        parallel.ParameterServer(),
-        parallel.Hybrid(tp=2, micro_batches=2, layout={"0": ColumnLinear, "2": RowLinear}),
-    ],
-    ids=["evaluated after the run", "with a server", "a layout that is checked"],
-)
-def test_a_deadline_ends_a_layer_that_loops_in_the_calling_process(strategy):
-    with pytest.raises(cluster.CommTimeout, match=r"the run did not finish within its deadline of 1\.3 s"):
-        parallel.train(small_job(model=looping_in_evaluation), strategy, 2, on="simulation", deadline=1.3)
+        parallel.train(small_job(model=partial(looping, training)), strategy, 2, on=on, deadline=1.3)
 
 
 class OneByOne(data.Dataset):

@@ -9,6 +9,7 @@ import numpy as np
 from minidl import functional as F
 from minidl import kernels
 from minidl.cluster.comm import Communicator
+from minidl.functional.linear import check_rows
 from minidl.nn import Embedding, Module, Shard
 from minidl.parallel.tensor.collectives import summed, summed_sliced
 from minidl.parallel.tensor.linear import check_kind, cut
@@ -64,13 +65,3 @@ class PositionEmbedding(Module):
     def forward(self, indices: Any) -> Tensor:
         mine = np.array_split(np.asarray(indices), self.comm.size)[self.comm.rank]
         return F.embedding(mine, self.weight, self.padding_idx)
-
-
-def check_rows(rows: Any, count: int) -> None:
-    """Raise as `functional.embedding` does unless the indices are whole numbers from 0 to count - 1."""
-    if rows.dtype.kind not in "iu":
-        raise TypeError(f"embedding: indices must be integers, not {rows.dtype}")
-    if rows.size and (int(rows.min()) < 0 or int(rows.max()) >= count):
-        raise IndexError(
-            f"embedding: indices must lie in 0 <= i < {count}, found {int(rows.min())} to {int(rows.max())}"
-        )

@@ -24,9 +24,7 @@ def test_shards_and_micro_batches_have_the_bits_of_replicas_that_accumulate(name
     job = JOBS[name]
     truth = parallel.train(job(), Serial(shards=p, micro_batches=m), on="simulation")
     report = parallel.train(job(), Synchronous(algorithm="ordered", accumulate=m), p, on="simulation")
-    assert np.array_equal(weights(report), weights(truth))
-    for name, array in truth.checkpoint.model.items():
-        assert np.array_equal(report.checkpoint.model[name], array), name
+    np.testing.assert_equal(report.checkpoint.model, truth.checkpoint.model)
 
 
 @pytest.mark.parametrize(("nodes", "accumulate"), [(1, 3), (2, 7)])

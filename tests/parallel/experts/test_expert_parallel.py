@@ -13,8 +13,8 @@ from minidl.data import Dataset, Splits
 from minidl.parallel import Hybrid, Job, Serial, Sharded, Synchronous
 from minidl.parallel.experts import ExpertParallel, dispatched_bytes
 from minidl.parallel.tensor import ColumnLinear, RowLinear
+from tests.parallel.jobs import assert_same_run
 from tests.parallel.tensor.test_hybrid import Restored
-from tests.parallel.test_split_models import assert_same_run
 from tests.parallel.two_stages import TwoStages
 from tests.tiers import exhaustively
 

@@ -2,7 +2,6 @@
 
 import math
 import sys
-from typing import Any
 
 import pytest
 
@@ -260,35 +259,6 @@ def test_a_number_with_a_unit_is_named_since_it_cannot_be_compared(column: str, 
         [*rows[:3], *({**row, column: text} for row in rows[3:])]
     )
     assert problems([{**row, "seconds_to_target": "-", "last_accuracy": "n/a"} for row in rows]) == []
-
-
-def scaled(base: dict[str, Any], own: dict[str, Any]) -> list[dict[str, Any]]:
-    """One node and eight, ten times as fast, three seeds each."""
-    serial = [{"strategy": "serial", "nodes": 1, "seed": seed, "seconds": 100.0, **base} for seed in range(3)]
-    return serial + [
-        {"strategy": "ring", "nodes": 8, "seed": seed, "seconds": 10.0, "speedup": 10.0, **own} for seed in range(3)
-    ]
-
-
-def test_a_speedup_of_more_nodes_over_other_hardware_is_rejected():
-    rows = scaled({"accuracy": 0.9, "device": "cpu"}, {"accuracy": 0.9, "device": "gpu"})
-    (problem,) = problems(rows)
-    assert problem == "ring: its speedup is one of more nodes and of other hardware: device=gpu here, device=cpu there"
-    assert problems(scaled({"accuracy": 0.9, "device": "gpu"}, {"accuracy": 0.9, "device": "gpu"})) == []
-    assert problems(scaled({"accuracy": 0.9, "gpu": 1}, {"accuracy": 0.9, "gpu": 8})) == []  # a number of them
-
-
-def test_a_speedup_over_another_minibatch_size_without_a_quality_is_rejected():
-    (problem,) = problems(scaled({"batch_size": 64}, {"batch_size": 4096}))
-    assert problem.startswith("ring: its speedup is over a run with another minibatch size, and no quality is given: ")
-    assert problems(scaled({"batch_size": 64, "accuracy": 0.9}, {"batch_size": 4096, "accuracy": 0.9})) == []
-    assert problems(scaled({"batch_size": 64}, {"batch_size": 64})) == []
-
-
-def test_a_training_loss_beside_test_accuracies_is_no_quality():
-    (problem,) = problems(scaled({"test_accuracy": 0.97}, {"training_loss": 0.01}))
-    assert problem == "ring: its only quality is that of the training set, where other rows have test_accuracy"
-    assert problems(scaled({"training_loss": 0.01}, {"training_loss": 0.01})) == []
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,13 @@ PLANTED: dict[str, tuple[Change, Change, Change, Change, str]] = {
         {"training_loss": 0.01},
         "its only quality is that of the training set",
     ),
-    "4 hardware": ({"device": "cpu"}, {"device": "gpu"}, {"device": "gpu"}, {"device": "gpu"}, "of other hardware"),
+    "4 hardware": (
+        {"device": "cpu"},
+        {"device": "gpu"},
+        {"device": "gpu", "gpu": 1},
+        {"device": "gpu", "gpu": 4},  # a number of them
+        "is one of more nodes and of other hardware: device=gpu here, device=cpu there",
+    ),
     "7 peak rate": (
         {},
         {"samples": 9000, "samples_per_second": 1211.0},
@@ -94,14 +100,6 @@ def test_a_way_to_fool_the_masses_is_named_and_its_clean_twin_passes(way: str) -
     assert found, way
     assert all(says in problem for problem in found), found
     assert problems(table(clean_base, clean_own)) == []
-
-
-def test_speed_and_accuracy_with_different_options_are_named() -> None:
-    rows = table({}, {})
-    apart = [{**row, "precision": "float16", "accuracy": "", "speedup": ""} for row in rows]
-    apart += [{**row, "precision": "float32", "seconds": "", "speedup": ""} for row in rows]
-    assert len(problems(apart)) == 4  # of each method, the speed without quality and the quality without speed
-    assert problems([{**row, "precision": "float16"} for row in apart]) == []
 
 
 def test_seeds_that_a_method_left_out_are_named_but_not_a_method_of_fewer_runs() -> None:

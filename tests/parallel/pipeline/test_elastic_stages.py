@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
@@ -18,7 +17,7 @@ from minidl import cluster, parallel
 from minidl.cluster import FaultPlan
 from minidl.parallel import Elastic, Hybrid, Pipeline
 from tests.cluster import process_census
-from tests.parallel.jobs import small_job
+from tests.parallel.jobs import assert_same_bits, small_job
 from tests.parallel.tensor.test_hybrid import JOB as OF_HYBRID
 from tests.parallel.test_split_models import JOBS
 from tests.tiers import exhaustively
@@ -62,16 +61,6 @@ class KilledOnce(Pipeline):
         if session.comm.rank == self.rank:
             session.batches, session.comm.mark = counted, mortal
         super().run(session)
-
-
-def assert_same_bits(report: parallel.Report, truth: parallel.Report) -> None:
-    assert set(report.digests) == set(truth.digests)
-    for name, array in truth.checkpoint.model.items():
-        np.testing.assert_array_equal(report.checkpoint.model[name], array)
-    for row, true in zip(report.history, truth.history, strict=True):
-        assert [row[name] for name in ("loss", "test_loss", "lr", "steps")] == [
-            true[name] for name in ("loss", "test_loss", "lr", "steps")
-        ]
 
 
 @pytest.mark.parametrize(

@@ -14,10 +14,10 @@ from minidl import amp, cluster, nn, optim, parallel
 from minidl import functional as F
 from minidl.parallel import Job, Pipeline, Serial, pipeline
 from minidl.parallel.pipeline.stage_execution import StageExecution
-from tests.parallel.jobs import blobs, small_job, two_layers
+from tests.parallel.jobs import assert_same_run, blobs, small_job, two_layers
 from tests.parallel.pipeline.models import CASES, Cut
 from tests.parallel.pipeline.test_independent_judge import Judge
-from tests.parallel.test_split_models import JOBS, assert_same_run
+from tests.parallel.test_split_models import JOBS
 from tests.tiers import exhaustively
 
 pytestmark = pytest.mark.timeout(300)
@@ -58,8 +58,7 @@ def test_every_schedule_trains_to_the_numbers_of_one_node(kind: str, job: str, d
 def test_on_one_replica_the_bits_are_those_of_one_node(kind: str):
     job = replace(JOBS["LeNet"], epochs=1)
     report, truth = assert_trains_as_one_node(job, Pipeline(stages=2, micro_batches=4, schedule=kind))
-    for name, array in truth.checkpoint.model.items():
-        np.testing.assert_array_equal(report.checkpoint.model[name], array)
+    np.testing.assert_equal(report.checkpoint.model, truth.checkpoint.model)
 
 
 def test_the_all_reduce_of_replicas_may_overlap_with_backward():

@@ -30,9 +30,9 @@ pytestmark = pytest.mark.timeout(300)
 STEPS = 4  # in an epoch of small_job: 60 samples in minibatches of 16
 
 
-def assert_equal_to_serial(report, job, tolerance=1e-10):
+def assert_equal_to_serial(report, job):
     truth = parallel.train(job, Serial(), on="simulation")
-    assert np.abs(weights(report) - weights(truth)).max() < tolerance
+    assert np.abs(weights(report) - weights(truth)).max() < 1e-10
     for row, true in zip(report.history, truth.history, strict=True):
         assert row["test_loss"] == pytest.approx(true["test_loss"], rel=1e-8)
         assert [row[name] for name in ("epoch", "lr", "steps", "samples")] == [

@@ -10,7 +10,7 @@ import pytest
 
 from minidl import cluster, compress, nn, parallel
 from minidl.parallel import Checkpoint, Pipeline, Saving, Serial, Sharded, SufficientFactors, Synchronous
-from tests.parallel.jobs import blobs, dropout_job, normalized, small_job, weights
+from tests.parallel.jobs import assert_same_bits, assert_same_run, blobs, dropout_job, normalized, small_job
 from tests.parallel.pipeline.test_elastic_stages import KilledOnce
 
 pytestmark = pytest.mark.timeout(300)
@@ -40,12 +40,6 @@ def stop(monkeypatch, run, epoch, step, until=None):
     with monkeypatch.context() as patched, pytest.raises(cluster.ClusterError, match="Stopped"):
         patched.setattr(Checkpoint, "save", saved)
         run()
-
-
-def assert_same_bits(report, truth):
-    assert report.digests == truth.digests
-    for column in ("loss", "test_loss", "lr", "steps"):
-        assert [row[column] for row in report.history] == [row[column] for row in truth.history]
 
 
 @pytest.mark.parametrize(
@@ -161,9 +155,7 @@ def test_another_number_of_nodes_goes_on_within_the_epoch_to_the_serial_runs_num
     stop(monkeypatch, run, epoch=1, step=3)
     truth = parallel.train(small_job(), on="simulation")
     rest = parallel.train(small_job(), Synchronous(), 2, "simulation", resume=tmp_path)
-    assert np.abs(weights(rest) - weights(truth)).max() < 1e-10
-    for column in ("loss", "test_loss", "lr", "steps", "samples"):
-        assert [row[column] for row in rest.history] == pytest.approx([row[column] for row in truth.history])
+    assert_same_run(rest, truth)
 
 
 def test_survivors_that_go_on_within_the_first_epoch_leave_its_first_checkpoint(tmp_path):

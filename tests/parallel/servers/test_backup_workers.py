@@ -14,7 +14,7 @@ from minidl.data import Dataset, Splits
 from minidl.parallel import BackupWorkers, Job
 from minidl.random import Purpose, stream
 from minidl.tensor import record
-from tests.parallel.jobs import small_job
+from tests.parallel.jobs import small_job, take
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -32,13 +32,7 @@ class Timed(BackupWorkers):
         return iter(session.comm.rng.exponential, None)
 
     def run(self, session):
-        local_loss, times = session.local_loss, self.times(session)
-
-        def timed(batch):
-            session.comm.compute(seconds=next(times))
-            return local_loss(batch)
-
-        session.local_loss = timed
+        take(session, partial(next, self.times(session)))
         super().run(session)
 
     def serve(self, session):
@@ -163,13 +157,7 @@ class Sleeping(BackupWorkers):
     """Worker 0 sleeps for hours over each gradient."""
 
     def run(self, session):
-        local_loss = session.local_loss
-
-        def slow(batch):
-            session.comm.compute(seconds=1e4 * (session.comm.rank == 0))
-            return local_loss(batch)
-
-        session.local_loss = slow
+        take(session, lambda: 1e4 * (session.comm.rank == 0))
         super().run(session)
 
 

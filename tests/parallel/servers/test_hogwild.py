@@ -7,7 +7,7 @@ import pytest
 
 from minidl import cluster, nn, optim, parallel
 from minidl.parallel import Hogwild
-from tests.parallel.jobs import small_job, weights
+from tests.parallel.jobs import assert_same_run, small_job, weights
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -19,9 +19,7 @@ def test_one_node_is_serial(on, locked):
     truth = parallel.train(small_job(), on="simulation")
     report = parallel.train(small_job(), Hogwild(locked), on=on)
     assert (weights(report) == weights(truth)).all()
-    for row, true in zip(report.history, truth.history, strict=True):
-        for column in ("epoch", "loss", "test_loss", "accuracy", "lr", "steps", "samples"):
-            assert row[column] == pytest.approx(true[column], rel=1e-12)
+    assert_same_run(report, truth, 1e-12)
     assert report.staleness == {0: 12}
 
 

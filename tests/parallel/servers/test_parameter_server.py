@@ -10,7 +10,7 @@ from minidl import cluster, nn, optim, parallel
 from minidl.cluster.engines.payload import encode
 from minidl.parallel import Downpour, LockedParameterServer, ParameterServer, StalenessAwareSGD
 from tests.parallel import jobs
-from tests.parallel.jobs import small_job, two_groups, two_layers, weights
+from tests.parallel.jobs import assert_same_run, small_job, two_groups, two_layers, weights
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -23,9 +23,7 @@ def test_one_worker_equals_serial_to_the_bit_however_many_servers(servers, on):
     report = parallel.train(small_job(), ParameterServer(servers), on=on)
     assert (weights(report) == weights(truth)).all()
     assert report.staleness == {0: 12}
-    for row, true in zip(report.history, truth.history, strict=True):
-        for column in ("steps", "samples", "lr", "loss", "test_loss", "accuracy"):
-            assert row[column] == pytest.approx(true[column], rel=1e-12), column
+    assert_same_run(report, truth, 1e-12)
 
 
 @pytest.mark.parametrize(("workers", "servers"), [(2, 1), (5, 2)])

@@ -9,6 +9,7 @@ from minidl import cluster, parallel
 from minidl.parallel import EagerSGD
 from minidl.parallel.servers.partial_all_reduce import PartialAllReduce
 from minidl.random import Purpose, stream
+from tests.parallel.jobs import take
 from tests.parallel.quadratic import quadratic_job
 from tests.parallel.servers.test_quorum import Constant, Memoryless, plain_job
 
@@ -37,13 +38,7 @@ class Paced(EagerSGD):
     """A gradient takes 1 s, on worker 0 5 s."""
 
     def run(self, session):
-        loss = session.local_loss
-
-        def timed(batch):
-            session.comm.compute(seconds=5.0 if session.comm.rank == 0 else 1.0)
-            return loss(batch)
-
-        session.local_loss = timed
+        take(session, lambda: 5.0 if session.comm.rank == 0 else 1.0)
         super().run(session)
 
 

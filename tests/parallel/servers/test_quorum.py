@@ -10,7 +10,7 @@ from minidl import cluster, nn, optim, parallel
 from minidl import functional as F
 from minidl.parallel import BackupWorkers, EagerSGD, Synchronous
 from tests.parallel import jobs
-from tests.parallel.jobs import blobs, momentum_sgd, small_job, weights
+from tests.parallel.jobs import blobs, momentum_sgd, small_job, take, weights
 from tests.parallel.quadratic import quadratic_job
 from tests.parallel.test_strategies import Uneven
 from tests.tiers import exhaustively
@@ -112,13 +112,7 @@ class Memoryless(EagerSGD):
     """Computing a gradient takes an exponential time of mean 1 s."""
 
     def run(self, session):
-        loss = session.local_loss
-
-        def timed(batch):
-            session.comm.compute(seconds=session.comm.rng.exponential())
-            return loss(batch)
-
-        session.local_loss = timed
+        take(session, session.comm.rng.exponential)
         super().run(session)
 
 

@@ -19,8 +19,7 @@ from minidl.parallel import (
     StalenessAwareSGD,
     Synchronous,
 )
-from tests.parallel.jobs import plain_job, small_job, two_groups, weights
-from tests.parallel.test_split_models import assert_same_run
+from tests.parallel.jobs import assert_same_run, plain_job, small_job, two_groups, weights
 from tests.tiers import exhaustively
 
 pytestmark = pytest.mark.timeout(300)

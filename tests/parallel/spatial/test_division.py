@@ -6,7 +6,6 @@ import tracemalloc
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -17,9 +16,9 @@ from minidl import functional as F
 from minidl.data import Dataset, Splits
 from minidl.parallel import Hybrid, Job, Serial
 from minidl.parallel.spatial import division_of, halo_words
-from minidl.parallel.spatial.division import grid_of
 from minidl.parallel.tensor import ColumnConv2d, RowConv2d
-from tests.parallel.jobs import two_groups
+from tests.parallel.jobs import assert_same_run, two_groups
+from tests.parallel.tensor.test_hybrid import assert_trains_as_one_node
 from tests.parallel.test_split_models import decay, gpt, momentum, texts
 from tests.tiers import exhaustively
 
@@ -88,19 +87,6 @@ JOBS = {
     "VGG16": job(partial(small, nn.models.VGG16, 32, 512), (3, 32, 32), epochs=1),
     "mixed": job(mixed, (2, 25, 27)),
 }
-
-
-def assert_trains_as_one_node(job: Job, strategy: Hybrid, on: str = "simulation") -> parallel.Report:
-    nodes = (strategy.dp or 1) * strategy.pp * strategy.tp * prod(grid_of("spatial", strategy.spatial))
-    one = Serial(shards=strategy.dp or 1, micro_batches=strategy.micro_batches or 1)
-    whole = parallel.train(job, one, on="simulation")
-    divided = parallel.train(job, strategy, nodes, on)
-    for name, array in whole.checkpoint.model.items():
-        np.testing.assert_allclose(divided.checkpoint.model[name], array, rtol=0, atol=1e-10, err_msg=name)
-    for row, expected in zip(divided.history, whole.history, strict=True):
-        for column in ("loss", "test_loss", "accuracy"):
-            assert row[column] == pytest.approx(expected[column], abs=1e-10, nan_ok=True)
-    return divided
 
 
 @pytest.mark.parametrize(
@@ -179,13 +165,12 @@ def test_a_model_whose_output_is_an_image_gathers_it_for_the_loss():
 def test_a_checkpoint_continues_on_other_grids_and_on_one_node(tmp_path):
     long = job(mixed, (2, 25, 27), epochs=2)
     short = replace(long, epochs=1)
-    straight = parallel.train(long, Serial(), on="simulation").checkpoint.model
+    straight = parallel.train(long, Serial(), on="simulation")
     begin = parallel.train(short, Hybrid(dp=1, spatial=(2, 2)), 4, "simulation", folder=tmp_path / "tiles")
-    assert list(begin.checkpoint.model) == list(straight)
+    assert list(begin.checkpoint.model) == list(straight.checkpoint.model)
     for strategy, nodes in ((Serial(), 1), (Hybrid(dp=1, spatial=3), 3)):
         resumed = parallel.train(long, strategy, nodes, "simulation", resume=tmp_path / "tiles" / "checkpoint.npz")
-        for name, array in straight.items():
-            np.testing.assert_allclose(resumed.checkpoint.model[name], array, rtol=0, atol=1e-10, err_msg=name)
+        assert_same_run(resumed, straight)
 
 
 @pytest.mark.parametrize(

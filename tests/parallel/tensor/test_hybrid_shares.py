@@ -9,12 +9,11 @@ import numpy as np
 import pytest
 
 from minidl import cluster, nn, optim, parallel
-from minidl.data import Dataset, Splits
 from minidl.nn.shard import FlatShard, Shard
 from minidl.parallel import Hybrid, Job, Serial, Sharded
 from minidl.parallel.spatial.division import grid_of
 from minidl.parallel.tensor import ColumnConv2d, GridConv2d, RowLinear
-from tests.parallel.jobs import blobs, decay, small_job, two_groups, weights
+from tests.parallel.jobs import blobs, decay, small_job, tokens, two_groups, weights
 from tests.parallel.pipeline.models import CASES, Cut
 from tests.parallel.sharded.test_sharded import traced_bytes
 from tests.parallel.spatial import test_division as tiles
@@ -33,12 +32,9 @@ def gpt(dropout=0.2):
     return nn.models.GPT(vocab_size=12, block_size=6, n_layer=2, n_head=6, n_embd=12, dropout=dropout).double()
 
 
-def texts():
-    x = np.random.default_rng(3).integers(12, size=(40, 6))
-    return Splits(*(Dataset(x[half], (x[half] * 5 + 1) % 12) for half in (slice(26), slice(26, 40))))
-
-
-JOB = Job(gpt, texts, two_groups, decay, batch_size=12, epochs=2, seed=5)  # its last minibatch has 2 samples
+JOB = Job(
+    gpt, partial(tokens, 12), two_groups, decay, batch_size=12, epochs=2, seed=5
+)  # its last minibatch has 2 samples
 ONE_EPOCH = replace(JOB, epochs=1)
 
 

@@ -10,7 +10,8 @@ import pytest
 from minidl import parallel
 from minidl.parallel import Hybrid, Serial
 from minidl.parallel.tensor import ColumnConv2d, GridConv2d, RowLinear
-from tests.parallel.test_split_models import JOBS, assert_same_run
+from tests.parallel.jobs import assert_same_run
+from tests.parallel.test_split_models import JOBS
 from tests.tiers import exhaustively
 
 
