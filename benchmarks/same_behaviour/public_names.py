@@ -22,7 +22,7 @@ MODULES = (
     *("minidl.parallel.convolution_grids", "minidl.parallel.planner", "minidl.parallel.planner.published"),
     *("minidl.parallel.report_card", "minidl.plots.bars", "minidl.plots.chunks", "minidl.plots.curves"),
     *("minidl.plots.graph", "minidl.plots.lines", "minidl.plots.plans", "minidl.plots.race", "minidl.plots.scaling"),
-    *("minidl.plots.style", "minidl.plots.timeline", "minidl.plots.treemap", "minidl.plots.valley"),
+    *("minidl.plots.style", "minidl.plots.timeline", "minidl.plots.treemap"),
     *("minidl.mini.tensor", "minidl.mini.nn", "minidl.mini.cluster"),
     *("minidl.mini.collectives", "minidl.mini.data_parallel", "minidl.mini.model_parallel"),
     *("minidl.roofline", "minidl.functional.convolution_table", "minidl.functional.micro_batches"),
