@@ -65,7 +65,8 @@ class Trace:
     def _events(self) -> Iterator[Event]:
         for rank, recording in enumerate(self._recordings):
             for row in recording.rows if recording else ():
-                yield Event(rank, KINDS[row[0]], *row[1:])
+                kind, *times_and_sizes, posted, peer_posted, (label, operation, call, lane, axis) = row
+                yield Event(rank, KINDS[kind], *times_and_sizes, label, operation, call, lane, posted, peer_posted, axis)
 
     @property
     def faults(self) -> list[Event]:

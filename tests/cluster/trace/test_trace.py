@@ -145,7 +145,7 @@ def test_a_recorder_needs_no_engine_only_a_clock() -> None:
     recorder.received(8, peer=3, posted=2.5, peer_posted=4.0)  # at 6
     recorder.leave()
     recording = recorder.close()
-    assert [(kind, start, end, label) for kind, start, end, _, _, label, *_ in recording.rows] == [
+    assert [(kind, start, end, place[0]) for kind, start, end, *_, place in recording.rows] == [
         (0, 0.0, 2.0, ""),
         (0, 2.0, 2.5, "early"),
         (4, 2.5, 4.0, "early"),
