@@ -65,8 +65,9 @@ class Trace:
     def _events(self) -> Iterator[Event]:
         for rank, recording in enumerate(self._recordings):
             for row in recording.rows if recording else ():
-                kind, *times_and_sizes, posted, peer_posted, (label, operation, call, lane, axis) = row
-                yield Event(rank, KINDS[kind], *times_and_sizes, label, operation, call, lane, posted, peer_posted, axis)
+                kind, start, end, nbytes, peer, posted, peer_posted, (label, operation, call, lane, axis) = row
+                shared = label, operation, call, lane
+                yield Event(rank, KINDS[kind], start, end, nbytes, peer, *shared, posted, peer_posted, axis)
 
     @property
     def faults(self) -> list[Event]:
