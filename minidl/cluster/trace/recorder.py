@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from minidl.cluster.call_site import Caller, Site
 from minidl.cluster.trace.recording import (
@@ -15,12 +15,13 @@ from minidl.cluster.trace.recording import (
     REDUCE,
     SEND,
     WAIT,
+    Place,
     Recording,
     Row,
     Shares,
     Traffic,
 )
-from minidl.cluster.trace.rows import Place, Rows
+from minidl.cluster.trace.rows import FIELDS, Rows, RowsOfFields
 
 
 class ConcurrentCall(NamedTuple):
@@ -58,18 +59,19 @@ class Recorder:
         "_count",
         "_counts",
         "_dropped",
+        "_fields",
         "_is_full",
         "_label",
         "_lane",
         "_lanes",
         "_max_events",
+        "_most_fields",
         "_now",
-        "_room",
-        "_rows",
         "call",
         "concurrent_call",
         "last",
         "operation",
+        "place",
         "seconds",
     )
 
@@ -82,9 +84,9 @@ class Recorder:
         self._is_full = max_events == 0
         self._lane = lane
         self._lanes: dict[int, Recorder] = {}
-        self._rows: list[Row] = []
-        self._room = max_events  # for `_rows`
-        self._blocks: list[Collection[Row]] = []  # what came before `_rows`
+        self._fields: list[Any] = []  # of rows
+        self._most_fields = max_events * FIELDS
+        self._blocks: list[Collection[Row]] = []  # what came before `_fields`
         self._dropped = 0
         self.seconds = [0.0] * len(KINDS)
         self._axis = ""
@@ -94,6 +96,7 @@ class Recorder:
         self.call = 0
         self.last = now()
         self.operation: str | None = None
+        self.place: Place = "", "", 0, lane, ""  # of the next event
         self.concurrent_call: ConcurrentCall | None = None  # the concurrent call whose wait failed
 
     def lane(self, number: int) -> Recorder:
@@ -104,21 +107,24 @@ class Recorder:
 
     def mark(self, label: str) -> None:
         """Label the compute from here on."""
-        self._add(COMPUTE, self._now())
+        self._computed()
         self._label = label
+        self.place = self._placed(self.operation or "")
 
     def worked(self, label: str) -> None:
         """Label the compute since the last call or mark, and only that."""
         self._label, before = label or self._label, self._label
-        self._add(COMPUTE, self._now())
+        self._computed()
         self._label = before
+        self.place = self._placed(self.operation or "")
 
     def enter(self, operation: str, axis: str = "", calls: int = 1, site: Site | None = None) -> None:
         """A communicator call begins; `calls` is 0 where it waits for an operation that was counted before."""
-        self._add(COMPUTE, self._now())
+        self._computed()
         self.call = call = self.call + 1
         self.operation = operation
         self._axis = axis
+        self.place = self._placed(operation)
         self.concurrent_call = None
         self._count = count = self._counts.get((axis, operation)) or self._counted(axis, operation)
         count[4] += calls
@@ -131,6 +137,7 @@ class Recorder:
         self.call = call
         self.operation = operation
         self._axis = axis
+        self.place = self._placed(operation)
         self.concurrent_call = None
         self._count = self._counts.get((axis, operation)) or self._counted(axis, operation)
 
@@ -143,6 +150,7 @@ class Recorder:
         """The communicator call has ended."""
         self.operation = None
         self._axis = ""
+        self.place = self._placed("")
         if self._calls is not None:
             self._calls.left()
 
@@ -219,12 +227,7 @@ class Recorder:
     @property
     def room(self) -> int:
         """How many more events are kept."""
-        return self._room - len(self._rows)
-
-    @property
-    def place(self) -> Place:
-        """The fields that all events of the present call share."""
-        return Place(self._label, self.operation or "", self.call, self._lane, self._axis)
+        return (self._most_fields - len(self._fields)) // FIELDS
 
     def played(self, rows: Collection[Row], events: int, seconds: list[float], traffic: list[int], last: float) -> None:
         """An engine has computed a whole collective: `events` in all, of which these rows are to be kept.
@@ -234,9 +237,9 @@ class Recorder:
         last      when the last event ended
         """
         if rows:
-            self._blocks += [self._rows, rows]
-            self._room -= len(self._rows) + len(rows)
-            self._rows = []
+            self._blocks += [RowsOfFields(self._fields), rows]
+            self._most_fields -= len(self._fields) + len(rows) * FIELDS
+            self._fields = []
         self._dropped += events - len(rows)
         self._is_full = self._is_full or events > len(rows)
         self.seconds, self.last = seconds, last
@@ -245,9 +248,14 @@ class Recorder:
     def fault(self, what: str) -> None:
         """A planned fault has taken effect. Faults are kept beyond `max_events`: they are few."""
         now = self._now()
-        self._rows.append(
-            (FAULT, now, now, 0, -1, what, self.operation or "", self.call, self._lane, None, None, self._axis)
-        )
+        self._fields += FAULT, now, now, 0, -1, None, None, (what, *self.place[1:])
+
+    def _placed(self, operation: str) -> Place:
+        return self._label, operation, self.call, self._lane, self._axis
+
+    def _computed(self) -> None:
+        self.place = self._placed("")
+        self._add(COMPUTE, self._now())
 
     def _add(
         self,
@@ -258,13 +266,11 @@ class Recorder:
         posted: float | None = None,
         peer_posted: float | None = None,
     ) -> None:
-        start = self.last
-        self.last = end
+        start, self.last = self.last, end
         self.seconds[kind] += end - start
-        if len(self._rows) < self._room:
-            operation = "" if kind == COMPUTE else self.operation or ""
-            label, call, lane, axis = self._label, self.call, self._lane, self._axis
-            self._rows.append((kind, start, end, nbytes, peer, label, operation, call, lane, posted, peer_posted, axis))
+        fields = self._fields
+        if len(fields) < self._most_fields:
+            fields += kind, start, end, nbytes, peer, posted, peer_posted, self.place
         else:
             self._is_full = True
             self._dropped += 1
@@ -288,7 +294,7 @@ class Recorder:
                 of_axis = ledger.setdefault(axis, {})
                 of_axis[operation] = Traffic.total([of_axis.get(operation, Traffic()), Traffic(*count)])
         return Recording(
-            Rows([block for recorder in recorders for block in (*recorder._blocks, recorder._rows)]),
+            Rows([block for recorder in recorders for block in (*recorder._blocks, RowsOfFields(recorder._fields))]),
             sum(recorder._dropped for recorder in recorders),
             self.seconds,
             ledger,

@@ -45,8 +45,11 @@ COMPUTE, SEND, RECEIVE, REDUCE, WAIT, FAULT = range(6)
 HOST = -2  # the peer of a transfer between a device and its host
 
 
-# The fields of an Event after `rank`, with the index into KINDS as kind
-Row = tuple[int, float, float, int, int, str, str, int, int, float | None, float | None, str]
+# What the events of a communicator call share: label, operation, call, lane, axis
+Place = tuple[str, str, int, int, str]
+
+# An event of one rank: kind (an index into KINDS), start, end, nbytes, peer, posted, peer_posted, place
+Row = tuple[int, float, float, int, int, float | None, float | None, Place]
 
 
 class Traffic(NamedTuple):

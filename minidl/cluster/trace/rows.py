@@ -1,4 +1,7 @@
-"""The events of a rank as rows: a chain of blocks, each a list, or rows that are made from matrices when they are read.
+"""The events of a rank as rows: a chain of blocks, whose rows are made when they are read.
+
+Events that a recorder notes one by one are fields of one list. A tuple for each would take twice the memory, and the
+garbage collector would visit it.
 
 A simulation that plays a collective at once has the events of all its ranks as matrices, an entry per round and rank.
 They stay matrices until the trace is read: rows take several times the memory, and a microsecond each to make.
@@ -13,20 +16,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from minidl.cluster.trace.recording import RECEIVE, REDUCE, SEND, WAIT, Row
+from minidl.cluster.trace.recording import RECEIVE, REDUCE, SEND, WAIT, Place, Row
 
 Integers = npt.NDArray[np.int64]
 Times = npt.NDArray[np.float64]
-
-
-class Place(NamedTuple):
-    """The fields of `Event` that all events of a communicator call share."""
-
-    label: str
-    operation: str
-    call: int
-    lane: int
-    axis: str
 
 
 class Rows(Collection[Row]):
@@ -43,6 +36,25 @@ class Rows(Collection[Row]):
 
     def __contains__(self, row: object) -> bool:
         return any(row in block for block in self._blocks)
+
+
+FIELDS = 8  # of a row
+
+
+class RowsOfFields(Collection[Row]):
+    """Rows whose fields follow each other in one list."""
+
+    def __init__(self, fields: list[Any]) -> None:
+        self._fields = fields
+
+    def __len__(self) -> int:
+        return len(self._fields) // FIELDS
+
+    def __iter__(self) -> Iterator[Row]:
+        return zip(*[iter(self._fields)] * FIELDS, strict=True)
+
+    def __contains__(self, row: object) -> bool:
+        return any(row == mine for mine in self)
 
 
 SLOTS = SEND, WAIT, RECEIVE, WAIT, SEND, REDUCE  # the kinds of a rank's events in a round, in their order
@@ -101,10 +113,9 @@ class RowsOfRounds(Collection[Row]):
         return self._count
 
     def __iter__(self) -> Iterator[Row]:
-        label, operation, call, lane, axis = self._place
         for block in self._rounds:
             for kind, start, end, nbytes, peer, posted, peer_posted in block.of(self._rank, self._numbers):
-                yield (kind, start, end, nbytes, peer, label, operation, call, lane, posted, peer_posted, axis)
+                yield kind, start, end, nbytes, peer, posted, peer_posted, self._place
 
     def __contains__(self, row: object) -> bool:
         return any(row == mine for mine in self)

@@ -65,7 +65,9 @@ class Trace:
     def _events(self) -> Iterator[Event]:
         for rank, recording in enumerate(self._recordings):
             for row in recording.rows if recording else ():
-                yield Event(rank, KINDS[row[0]], *row[1:])
+                kind, start, end, nbytes, peer, posted, peer_posted, (label, operation, call, lane, axis) = row
+                shared = label, operation, call, lane
+                yield Event(rank, KINDS[kind], start, end, nbytes, peer, *shared, posted, peer_posted, axis)
 
     @property
     def faults(self) -> list[Event]:

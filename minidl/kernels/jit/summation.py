@@ -15,6 +15,7 @@ from minidl.kernels.jit.compiled import REASSOCIATE, compiled, inner
 
 BLOCK = 512  # numbers of a row that are added in their own type, 32 or more sums at a time
 TILE = 2048  # columns that are added at a time: their sums in float64 stay in the first cache
+U = np.uint64
 WIDTH = 64  # rows shorter than this are read several at a time, so that vector instructions have work
 
 
@@ -93,7 +94,7 @@ def sum_rows_together(x: Any, length: int, divisor: float, out: Any) -> None:
     together = max(1, min(WIDTH // length, rows // 8))  # short rows that are read as one
     width = together * length
     tile = min(width, TILE)
-    total = np.zeros(tile, np.float64)
+    total = np.empty(tile, np.float64)
     whole = rows // together
     for i in range(matrices):
         matrix = x[i]
@@ -134,40 +135,36 @@ def add_column_products(x: Any, y: Any, total: Any) -> None:
     width = total.size
     whole = x.size // (4 * width) * 4 * width
     for start in range(0, whole, 4 * width):
-        second, third, fourth, end = start + width, start + 2 * width, start + 3 * width, start + 4 * width
-        _add_four_products(
-            x[start:second], x[second:third], x[third:fourth], x[fourth:end],
-            y[start:second], y[second:third], y[third:fourth], y[fourth:end], total,
-        )  # fmt: skip
+        _add_four_products(x, y, start, total)
     for start in range(whole, x.size, width):
-        stop = min(start + width, x.size)
-        row, other = x[start:stop], y[start:stop]
-        for j in range(row.size):
-            total[j] += row[j] * other[j]
+        for j in range(min(width, x.size - start)):
+            a = U(start) + U(j)
+            total[j] += x[a] * y[a]
+
+
+# Numbers are found by unsigned indices: slices, or signed indices, take numba twice as long to compile.
 
 
 @inner(REASSOCIATE)
-def _add_four_products(a: Any, b: Any, c: Any, d: Any, e: Any, f: Any, g: Any, h: Any, total: Any) -> None:
+def _add_four_products(x: Any, y: Any, start: int, total: Any) -> None:
+    step = U(total.size)
     for j in range(total.size):
-        total[j] += (a[j] * e[j] + b[j] * f[j]) + (c[j] * g[j] + d[j] * h[j])
+        a = U(start) + U(j)
+        b, c, d = a + step, a + U(2) * step, a + U(3) * step
+        total[j] += (x[a] * y[a] + x[b] * y[b]) + (x[c] * y[c] + x[d] * y[d])
 
 
 @inner(REASSOCIATE)
 def _add_eight(numbers: Any, start: int, step: int, total: Any, count: int) -> None:
-    a = numbers[start : start + count]
-    b = numbers[start + step : start + step + count]
-    c = numbers[start + 2 * step : start + 2 * step + count]
-    d = numbers[start + 3 * step : start + 3 * step + count]
-    e = numbers[start + 4 * step : start + 4 * step + count]
-    f = numbers[start + 5 * step : start + 5 * step + count]
-    g = numbers[start + 6 * step : start + 6 * step + count]
-    h = numbers[start + 7 * step : start + 7 * step + count]
+    s = U(step)
     for j in range(count):
-        total[j] += ((a[j] + b[j]) + (c[j] + d[j])) + ((e[j] + f[j]) + (g[j] + h[j]))
+        a, e = U(start) + U(j), U(start) + U(j) + U(4) * s
+        total[j] += ((numbers[a] + numbers[a + s]) + (numbers[a + U(2) * s] + numbers[a + U(3) * s])) + (
+            (numbers[e] + numbers[e + s]) + (numbers[e + U(2) * s] + numbers[e + U(3) * s])
+        )
 
 
 @inner(REASSOCIATE)
 def _add_one(numbers: Any, start: int, total: Any, count: int) -> None:
-    row = numbers[start : start + count]
     for j in range(count):
-        total[j] += row[j]
+        total[j] += numbers[U(start) + U(j)]

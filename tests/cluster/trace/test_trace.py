@@ -145,7 +145,7 @@ def test_a_recorder_needs_no_engine_only_a_clock() -> None:
     recorder.received(8, peer=3, posted=2.5, peer_posted=4.0)  # at 6
     recorder.leave()
     recording = recorder.close()
-    assert [(kind, start, end, label) for kind, start, end, _, _, label, *_ in recording.rows] == [
+    assert [(kind, start, end, place[0]) for kind, start, end, *_, place in recording.rows] == [
         (0, 0.0, 2.0, ""),
         (0, 2.0, 2.5, "early"),
         (4, 2.5, 4.0, "early"),
@@ -153,3 +153,14 @@ def test_a_recorder_needs_no_engine_only_a_clock() -> None:
         (0, 6.0, 7.0, "early"),
     ]
     assert recorder.shares() == pytest.approx((3.5 / 7, 2.0 / 7, 1.5 / 7))
+
+
+def test_compute_after_a_failed_call_belongs_to_no_operation() -> None:
+    times = iter([0.0, 1.0, 2.0, 3.0, 4.0])
+    recorder = Recorder(lambda: next(times), max_events=10)
+    recorder.enter("recv", "dp")  # raises, so that nobody calls `leave`
+    recorder.enter("send", "tp")
+    recorder.sent(8, peer=1, posted=2.0)
+    recorder.leave()
+    places = [place for *_, place in recorder.close().rows]
+    assert places == [("", "", 0, 0, ""), ("", "", 1, 0, "dp"), ("", "send", 2, 0, "tp"), ("", "", 2, 0, "")]

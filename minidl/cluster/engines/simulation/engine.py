@@ -32,7 +32,7 @@ from minidl.cluster.run import Run
 from minidl.cluster.trace.trace import Trace
 
 EVENTS_OF_A_RANK = 20_000
-EVENTS_OF_A_RUN = 1_000_000  # an event takes about 200 bytes
+EVENTS_OF_A_RUN = 1_000_000  # an event takes about 80 bytes
 
 
 @dataclass(frozen=True)

@@ -56,10 +56,6 @@ class Send(Awaited):
             _, _, buffers, self.nbytes = wire.encode(payload)
             self.content = [bytearray(buffer) for buffer in buffers]
 
-    @property
-    def is_matched(self) -> bool:
-        return self.peer_posted is not None
-
 
 class Receive(Awaited):
     """The receiver's half; once it is done, `form` is the form of `payload`."""
@@ -73,17 +69,9 @@ class Receive(Awaited):
         self.tag = tag
         self.out = out
         self.posted = posted
-        self.nbytes = 0
         self.done = False
-        self.payload = None
-        self.source = -1
         self.peer_posted = None
-        self.form = ARRAY
         self.waiter = None
-
-    @property
-    def is_matched(self) -> bool:
-        return self.source >= 0
 
     def take(self, send: Send) -> None:
         """The transfer has ended: take over the contents of the send, which keeps nothing of the message."""

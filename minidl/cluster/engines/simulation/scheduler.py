@@ -172,8 +172,6 @@ class Scheduler:
     def switch(self) -> None:
         """Let other tasks have their turns; returns when it is this task's turn again."""
         task = self.running
-        if not self._round and self.failure is None:
-            self._begin_round()
         following = self._round.pop() if self._round else self._next()
         if not following.is_usual or sys.stdout is not self._stdout:
             self._switch_with_care(task, following)

@@ -226,7 +226,7 @@ class SimulatedWorld:
         return error
 
     def _error_of(self, pending: Pending, me: int) -> ClusterError | None:
-        if not isinstance(pending, Send | Receive) or pending.is_matched:
+        if not isinstance(pending, Send | Receive) or pending.peer_posted is not None:
             return None
         peers = {pending.peer} if isinstance(pending.peer, int) else set(pending.peer)
         peers = peers - {me} or peers
