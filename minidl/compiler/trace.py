@@ -326,7 +326,7 @@ def _batch_norm(recorder: Recorder, x: Any, mean: Any, var: Any, weight: Any, bi
     if not _has_halves(x, mean, var, weight, bias):
         return recorder.call("batch_norm", batch_norm, (x, mean, var, weight, bias, eps), {})
     inverse_std = 1 / np.sqrt(var + x.dtype.type(eps))
-    rows = _per_channel(x, mean, inverse_std * weight, bias)
+    rows = _per_channel(x, mean, inverse_std, weight, bias)
     return recorder.call("normalize", normalize, (x, *rows), {}), inverse_std
 
 
@@ -338,7 +338,7 @@ def _batch_norm_backward(
             "batch_norm_backward", batch_norm_backward, (g, x, mean, inverse_std, weight, training), {}
         )
     sums = recorder.call("channel_gradients", channel_gradients, (g, x, mean, inverse_std, training), {})
-    rows = _per_channel(x, mean, inverse_std, *sums[2:], inverse_std * weight)
+    rows = _per_channel(x, mean, inverse_std, weight, *sums[2:])
     return recorder.call("normalize_backward", normalize_backward, (g, x, *rows), {}), *sums[:2]
 
 
