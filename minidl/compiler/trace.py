@@ -2,7 +2,8 @@
 
 A `Traced` array has real numbers and the Value that stands for them. Whatever numpy or the kernels do with it becomes
 an instruction: forward, backward (vector-Jacobian products are functions of arrays) and update alike. Linear layers and
-updates are recorded as the reference's arithmetic, every other kernel as one instruction.
+updates are recorded as the reference's arithmetic, batch norm of images as the compiled kernel's steps, every other
+kernel as one instruction.
 
 What Python does is not recorded, so a graph is right only if Python would do the same in every call. The function is
 therefore traced twice, on copies of its arguments, and refused if the graphs differ (a count, random numbers of its
@@ -318,11 +319,8 @@ def _record(recorder: Recorder, name: str, kernel: Any, *arguments: Any, **setti
     return recorder.call(name, kernel, arguments, settings)
 
 
-# Batch norm of images is recorded as the steps of the compiled kernel: sums per channel, and an elementwise half that
-# can be fused with what precedes and follows it.
-
-
 def _batch_norm(recorder: Recorder, x: Any, mean: Any, var: Any, weight: Any, bias: Any, eps: float) -> tuple[Any, Any]:
+    """Record batch norm of images as 1 / std and the elementwise `normalize`, which is fused with what follows."""
     if not _has_halves(x, mean, var, weight, bias):
         return recorder.call("batch_norm", batch_norm, (x, mean, var, weight, bias, eps), {})
     inverse_std = 1 / np.sqrt(var + x.dtype.type(eps))
@@ -333,6 +331,7 @@ def _batch_norm(recorder: Recorder, x: Any, mean: Any, var: Any, weight: Any, bi
 def _batch_norm_backward(
     recorder: Recorder, g: Any, x: Any, mean: Any, inverse_std: Any, weight: Any, training: bool
 ) -> tuple[Any, ...]:
+    """Record its backward as sums per channel and `normalize_backward`, which overwrites the gradient it reads."""
     if not _has_halves(g, x, mean, inverse_std, weight):
         return recorder.call(
             "batch_norm_backward", batch_norm_backward, (g, x, mean, inverse_std, weight, training), {}
@@ -343,11 +342,13 @@ def _batch_norm_backward(
 
 
 def _has_halves(x: Any, *others: Any) -> bool:
+    """Whether the compiled kernel takes the arrays, and computes channel by channel."""
     is_one_type = x.dtype in ("float32", "float64") and all(other.dtype == x.dtype for other in others)
     return is_one_type and x.size > 0 and prod(x.shape[2:]) >= FEW
 
 
 def _per_channel(x: Any, *rows: Any) -> list[Any]:
+    """(c,) -> (1, c, 1, ...), with as many axes as x."""
     return [row.reshape(1, -1, *(1,) * (x.ndim - 2)) for row in rows]
 
 
