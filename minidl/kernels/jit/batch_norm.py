@@ -63,10 +63,10 @@ def batch_norm(x: Array, mean: Array, var: Array, weight: Array, bias: Array, ep
 def normalize(x: Array, mean: Array, inverse_std: Array, weight: Array, bias: Array) -> Array:
     """x (n, c, ...) and values per channel, (c,) or (1, c, 1, ...) -> weight xhat + bias."""
     out, planes = np.empty(x.shape, x.dtype), _planes(x)
-    rows, results = [row.reshape(-1) for row in (mean, inverse_std, weight, bias)], _planes(out)
+    rows, results = np.stack([row.reshape(-1) for row in (mean, inverse_std, weight, bias)]), _planes(out)
 
     def of_samples(begin: int, end: int) -> None:
-        _normalize(planes[begin:end], *rows, results[begin:end])
+        _normalize(planes[begin:end], rows, results[begin:end])
 
     parallel_for(len(x), x.size // WORTH_A_THREAD, of_samples)
     return out
@@ -97,14 +97,13 @@ def channel_gradients(
 ) -> tuple[Array, Array, Array, Array]:
     """-> of every channel: the sums of g xhat and of g, and in training their means, otherwise 0, all (c,)."""
     planes, others = _planes(g), _planes(x)
-    results = tuple(np.empty((4, g.shape[1]), g.dtype))
+    results = np.empty((4, g.shape[1]), g.dtype)
 
     def of_channels(begin: int, end: int) -> None:
-        rows = (row[begin:end] for row in (mean, inverse_std, *results))
-        _channel_gradients(planes, others, begin, training, *rows)
+        _channel_gradients(planes, others, begin, mean[begin:end], inverse_std[begin:end], training, results)
 
     parallel_for(g.shape[1], g.size // WORTH_A_THREAD, of_channels)
-    return results
+    return results[0], results[1], results[2], results[3]
 
 
 def normalize_backward(
@@ -112,10 +111,11 @@ def normalize_backward(
 ) -> Array:
     """-> the gradient with respect to x, from the means that `channel_gradients` returns."""
     gradient, planes, others = np.empty(g.shape, g.dtype), _planes(g), _planes(x)
-    rows, results = [row.reshape(-1) for row in (mean, inverse_std, weight, mean_gx, mean_g)], _planes(gradient)
+    rows = np.stack([row.reshape(-1) for row in (mean, inverse_std, weight, mean_gx, mean_g)])
+    results = _planes(gradient)
 
     def of_samples(begin: int, end: int) -> None:
-        _normalize_backward(planes[begin:end], others[begin:end], *rows, results[begin:end])
+        _normalize_backward(planes[begin:end], others[begin:end], rows, results[begin:end])
 
     parallel_for(len(x), x.size // WORTH_A_THREAD, of_samples)
     return gradient
@@ -163,19 +163,16 @@ def normalized(x: Any, mean: Any, inverse_std: Any, weight: Any, bias: Any) -> A
 
 
 @compiled()
-def _normalize(x: Any, mean: Any, inverse_std: Any, weight: Any, bias: Any, out: Any) -> None:
+def _normalize(x: Any, rows: Any, out: Any) -> None:
     for i in range(x.shape[0]):
         for c in range(x.shape[1]):
-            m, s, w, b = mean[c], inverse_std[c], weight[c], bias[c]
+            m, s, w, b = rows[0, c], rows[1, c], rows[2, c], rows[3, c]
             for j in range(x.shape[2]):
                 out[i, c, j] = normalized(x[i, c, j], m, s, w, b)
 
 
 @compiled(REASSOCIATE)
-def _channel_gradients(
-    g: Any, x: Any, first: int, training: bool, mean: Any, inverse_std: Any,
-    g_weight: Any, g_bias: Any, mean_gx: Any, mean_g: Any,
-) -> None:  # fmt: skip
+def _channel_gradients(g: Any, x: Any, first: int, mean: Any, inverse_std: Any, training: bool, results: Any) -> None:
     n, m = g.shape[0], g.shape[2]
     total_g, total_gx = np.zeros(mean.size), np.zeros(mean.size)
     for i in range(n):
@@ -183,10 +180,10 @@ def _channel_gradients(
             total_g[c] += sum_of(g[i, first + c])
             total_gx[c] += sum_of_products_with_xhat(g[i, first + c], x[i, first + c], mean[c], inverse_std[c])
     for c in range(mean.size):
-        g_bias[c], g_weight[c] = total_g[c], total_gx[c]
-        mean_g[c], mean_gx[c] = 0.0, 0.0
+        results[0, first + c], results[1, first + c] = total_gx[c], total_g[c]
+        results[2, first + c], results[3, first + c] = 0.0, 0.0
         if training:
-            mean_g[c], mean_gx[c] = total_g[c] / (n * m), total_gx[c] / (n * m)
+            results[2, first + c], results[3, first + c] = total_gx[c] / (n * m), total_g[c] / (n * m)
 
 
 @inner(CONTRACT)
@@ -196,12 +193,10 @@ def normalized_backward(g: Any, x: Any, mean: Any, inverse_std: Any, weight: Any
 
 
 @compiled()
-def _normalize_backward(
-    g: Any, x: Any, mean: Any, inverse_std: Any, weight: Any, mean_gx: Any, mean_g: Any, gradient: Any
-) -> None:
+def _normalize_backward(g: Any, x: Any, rows: Any, gradient: Any) -> None:
     for i in range(g.shape[0]):
         for c in range(g.shape[1]):
-            m, s, w, a, b = mean[c], inverse_std[c], weight[c], mean_gx[c], mean_g[c]
+            m, s, w, a, b = rows[0, c], rows[1, c], rows[2, c], rows[3, c], rows[4, c]
             for j in range(g.shape[2]):
                 gradient[i, c, j] = normalized_backward(g[i, c, j], x[i, c, j], m, s, w, a, b)
 
