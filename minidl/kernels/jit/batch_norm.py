@@ -36,9 +36,10 @@ def channel_statistics(x: Array) -> tuple[Array, Array]:
     if planes.shape[2] < FEW:
         _statistics_of_samples(x.reshape(-1), planes.shape[2], _together(planes), mean, var)
     else:
+        totals = np.zeros((x.shape[1], 2))
 
         def of_channels(begin: int, end: int) -> None:
-            _channel_statistics(planes, begin, mean[begin:end], var[begin:end])
+            _channel_statistics(planes, begin, totals[begin:end], mean[begin:end], var[begin:end])
 
         parallel_for(x.shape[1], x.size // WORTH_A_THREAD, of_channels)
     return mean, var
@@ -97,10 +98,10 @@ def channel_gradients(
 ) -> tuple[Array, Array, Array, Array]:
     """-> of every channel: the sums of g xhat and of g, and in training their means, otherwise 0, all (c,)."""
     planes, others = _planes(g), _planes(x)
-    results = np.empty((4, g.shape[1]), g.dtype)
+    totals, results = np.zeros((2, g.shape[1])), np.empty((4, g.shape[1]), g.dtype)
 
     def of_channels(begin: int, end: int) -> None:
-        _channel_gradients(planes, others, begin, mean[begin:end], inverse_std[begin:end], training, results)
+        _channel_gradients(planes, others, begin, mean[begin:end], inverse_std[begin:end], training, totals, results)
 
     parallel_for(g.shape[1], g.size // WORTH_A_THREAD, of_channels)
     return results[0], results[1], results[2], results[3]
@@ -140,20 +141,19 @@ def _together(planes: Array) -> int:
 
 
 @compiled(REASSOCIATE)
-def _channel_statistics(x: Any, first: int, mean: Any, var: Any) -> None:
+def _channel_statistics(x: Any, first: int, totals: Any, mean: Any, var: Any) -> None:
     # Mean and sum of squared deviations of each plane, while it is in the first cache, merged in float64. Source: Chan,
     # Golub and LeVeque, Algorithms for Computing the Sample Variance, The American Statistician 37 (1983), eq. 1.5.
     n, m = x.shape[0], x.shape[2]
-    total_mean, total_squares = np.zeros(mean.size), np.zeros(mean.size)
     for i in range(n):
         for c in range(mean.size):
             plane_mean = mean_of(x[i, first + c])
             squares = sum_of_squares(x[i, first + c], plane_mean)
-            delta = plane_mean - total_mean[c]
-            total_mean[c] += delta / (i + 1)
-            total_squares[c] += squares + delta * delta * m * i / (i + 1)
+            delta = plane_mean - totals[c, 0]
+            totals[c, 0] += delta / (i + 1)
+            totals[c, 1] += squares + delta * delta * m * i / (i + 1)
     for c in range(mean.size):
-        mean[c], var[c] = total_mean[c], total_squares[c] / (n * m)
+        mean[c], var[c] = totals[c, 0], totals[c, 1] / (n * m)
 
 
 @inner(CONTRACT)
@@ -172,18 +172,18 @@ def _normalize(x: Any, rows: Any, out: Any) -> None:
 
 
 @compiled(REASSOCIATE)
-def _channel_gradients(g: Any, x: Any, first: int, mean: Any, inverse_std: Any, training: bool, results: Any) -> None:
+def _channel_gradients(
+    g: Any, x: Any, first: int, mean: Any, inverse_std: Any, training: bool, totals: Any, results: Any
+) -> None:
     n, m = g.shape[0], g.shape[2]
-    total_g, total_gx = np.zeros(mean.size), np.zeros(mean.size)
     for i in range(n):
         for c in range(mean.size):
-            total_g[c] += sum_of(g[i, first + c])
-            total_gx[c] += sum_of_products_with_xhat(g[i, first + c], x[i, first + c], mean[c], inverse_std[c])
+            totals[1, first + c] += sum_of(g[i, first + c])
+            totals[0, first + c] += sum_of_products_with_xhat(g[i, first + c], x[i, first + c], mean[c], inverse_std[c])
     for c in range(mean.size):
-        results[0, first + c], results[1, first + c] = total_gx[c], total_g[c]
-        results[2, first + c], results[3, first + c] = 0.0, 0.0
-        if training:
-            results[2, first + c], results[3, first + c] = total_gx[c] / (n * m), total_g[c] / (n * m)
+        for k in range(2):
+            results[k, first + c] = totals[k, first + c]
+            results[2 + k, first + c] = totals[k, first + c] / (n * m) if training else 0.0
 
 
 @inner(CONTRACT)
