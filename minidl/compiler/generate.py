@@ -18,6 +18,7 @@ from minidl.functional.one_type import autocast_dtype
 from minidl.grad_mode import grad_enabled
 from minidl.kernels import Array
 from minidl.kernels.jit.activations import _sigmoid
+from minidl.kernels.jit.batch_norm import normalized, normalized_backward
 from minidl.kernels.jit.compiled import KERNEL_OPTIONS
 from minidl.kernels.jit.elementary import exp
 from minidl.kernels.jit.function_attributes import wide_vectors
@@ -25,6 +26,7 @@ from minidl.kernels.jit.memory_order import BLOCK, WORTH_A_THREAD, in_shares
 from minidl.tensor import Tensor
 
 IN_LOOPS = {"exp": exp, "sigmoid": _sigmoid, "sqrt": np.sqrt, "wide_vectors": wide_vectors, "inf": math.inf}
+IN_LOOPS |= {"normalized": normalized, "normalized_backward": normalized_backward}
 IN_LOOPS |= {"nan": math.nan, "float32": np.float32, "float64": np.float64}
 
 
@@ -127,7 +129,7 @@ class Program:
         """The call of the loop for a fused instruction; adds the loop unless there is an equal one."""
         shape = one.results[0].shape
         code: dict[Value, str] = {}  # of each number within the loop
-        loads: list[str] = []
+        loads: list[tuple[int, str]] = []  # each in the outermost loop that knows its index
         steps: list[str] = []
         names: dict[Any, str] = {}  # of each array, by where it lies
         given, stores, is_whole = list[str](), list[tuple[str, Value]](), True
@@ -139,22 +141,26 @@ class Program:
             if place not in names:
                 names[place] = f"x{len(names)}"
                 given.append(_name(value))
-                is_whole &= value.shape == shape
-            axes = enumerate(value.shape, len(shape) - len(value.shape))  # those of the result
+                is_whole &= len(value.shape) == len(shape) and value.shape[:1] in (shape[:1], (1,))
+            axes = list(enumerate(value.shape, len(shape) - len(value.shape)))  # those of the result
             index = [f"i{k}" if n > 1 or n == shape[k] else "0" for k, n in axes]
             element = f"{names[place]}[{', '.join(index) or '()'}]"
             if value in one.operands:
                 code[value] = f"v{len(loads)}"
-                loads.append(f"{code[value]} = {element}")
+                depth = max((k + 1 for k, n in axes if n > 1 or n == shape[k]), default=0)
+                loads.append((depth, f"{code[value]} = {element}"))
             else:
                 stores.append((element, value))
         for part in one.body:
             code[part.results[0]] = f"v{len(loads) + len(steps)}"
             steps.append(f"{code[part.results[0]]} = {_expression(part, code)}")
-        first, end = stores[0][0].partition("[")[0], "    " * (len(shape) + 1)
+        first = stores[0][0].partition("[")[0]
         lines = [f"def loop({', '.join(names.values())}):", "    wide_vectors()"]
-        lines += [f"{'    ' * (k + 1)}for i{k} in range({first}.shape[{k}]):" for k in range(len(shape))]
-        lines += [end + line for line in (*loads, *steps, *(f"{x} = {code[value]}" for x, value in stores))]
+        for k in range(len(shape) + 1):
+            inside = [line for depth, line in loads if depth == k]
+            inside += [f"for i{k} in range({first}.shape[{k}]):"] if k < len(shape) else steps
+            inside += [f"{x} = {code[value]}" for x, value in stores] if k == len(shape) else []
+            lines += ["    " * (k + 1) + line for line in inside]
         most = math.prod(shape) // WORTH_A_THREAD if is_whole else 1
         division = (most, BLOCK if len(shape) == 1 else 1) if most > 1 else (1, 1)
         name = self._loops.setdefault(("\n".join(lines) + "\n", *division), f"loop_{len(self._loops)}")

@@ -73,6 +73,8 @@ EXPRESSIONS = {
     "sigmoid_backward": "{0} * ({1} * ({one} - {1}))",
     "tanh_backward": "{0} * ({one} - {1} * {1})",
     "where": "{1} if {0} else {2}",
+    "normalize": "normalized({0}, {1}, {2}, {3}, {4})",
+    "normalize_backward": "normalized_backward({0}, {1}, {2}, {3}, {4}, {5}, {6})",
 }
 """How generated code computes one number of an elementwise operation; zero and one have the type of the result."""
 

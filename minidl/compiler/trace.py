@@ -2,7 +2,8 @@
 
 A `Traced` array has real numbers and the Value that stands for them. Whatever numpy or the kernels do with it becomes
 an instruction: forward, backward (vector-Jacobian products are functions of arrays) and update alike. Linear layers and
-updates are recorded as the reference's arithmetic, every other kernel as one instruction.
+updates are recorded as the reference's arithmetic, batch norm of images as the compiled kernel's steps, every other
+kernel as one instruction.
 
 What Python does is not recorded, so a graph is right only if Python would do the same in every call. The function is
 therefore traced twice, on copies of its arguments, and refused if the graphs differ (a count, random numbers of its
@@ -16,6 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import deepcopy
 from functools import cache, partial
+from math import prod
 from types import ModuleType
 from typing import Any
 
@@ -26,6 +28,14 @@ from minidl import kernels, random
 from minidl.compiler.graph import Graph, Instruction, Value, mapped
 from minidl.kernels import Array, counting, owner, reference
 from minidl.kernels.flops import OPERATIONS, UPDATES
+from minidl.kernels.jit.batch_norm import (
+    FEW,
+    batch_norm,
+    batch_norm_backward,
+    channel_gradients,
+    normalize,
+    normalize_backward,
+)
 from minidl.tensor import Tensor
 
 METHODS = {
@@ -293,6 +303,9 @@ def _recording(recorder: Recorder) -> Iterator[None]:
     for name in OPERATIONS.keys() - AS_REFERENCE:
         kernel = kernels.uncounted(name)
         setattr(module, name, partial(_record, recorder, name, _on_copies(kernel) if name in OVERWRITE else kernel))
+    if kernels.uncounted("batch_norm") is batch_norm:
+        module.__dict__.update(batch_norm=partial(_batch_norm, recorder))
+        module.__dict__.update(batch_norm_backward=partial(_batch_norm_backward, recorder))
     token = counting.in_use.set(module)
     generator: Any = _Draws(recorder)
     try:
@@ -304,6 +317,39 @@ def _recording(recorder: Recorder) -> Iterator[None]:
 
 def _record(recorder: Recorder, name: str, kernel: Any, *arguments: Any, **settings: Any) -> Any:
     return recorder.call(name, kernel, arguments, settings)
+
+
+def _batch_norm(recorder: Recorder, x: Any, mean: Any, var: Any, weight: Any, bias: Any, eps: float) -> tuple[Any, Any]:
+    """Record batch norm of images as 1 / std and the elementwise `normalize`, which is fused with what follows."""
+    if not _has_halves(x, mean, var, weight, bias):
+        return recorder.call("batch_norm", batch_norm, (x, mean, var, weight, bias, eps), {})
+    inverse_std = 1 / np.sqrt(var + x.dtype.type(eps))
+    rows = _per_channel(x, mean, inverse_std, weight, bias)
+    return recorder.call("normalize", normalize, (x, *rows), {}), inverse_std
+
+
+def _batch_norm_backward(
+    recorder: Recorder, g: Any, x: Any, mean: Any, inverse_std: Any, weight: Any, training: bool
+) -> tuple[Any, ...]:
+    """Record its backward as sums per channel and `normalize_backward`, which overwrites the gradient it reads."""
+    if not _has_halves(g, x, mean, inverse_std, weight):
+        return recorder.call(
+            "batch_norm_backward", batch_norm_backward, (g, x, mean, inverse_std, weight, training), {}
+        )
+    sums = recorder.call("channel_gradients", channel_gradients, (g, x, mean, inverse_std, training), {})
+    rows = _per_channel(x, mean, inverse_std, weight, *sums[2:])
+    return recorder.call("normalize_backward", normalize_backward, (g, x, *rows), {}), *sums[:2]
+
+
+def _has_halves(x: Any, *others: Any) -> bool:
+    """Whether the compiled kernel takes the arrays, and computes channel by channel."""
+    is_one_type = x.dtype in ("float32", "float64") and all(other.dtype == x.dtype for other in others)
+    return is_one_type and x.size > 0 and prod(x.shape[2:]) >= FEW
+
+
+def _per_channel(x: Any, *rows: Any) -> list[Any]:
+    """(c,) -> (1, c, 1, ...), with as many axes as x."""
+    return [row.reshape(1, -1, *(1,) * (x.ndim - 2)) for row in rows]
 
 
 @cache

@@ -124,6 +124,34 @@ def test_a_layer_of_five_operations_becomes_three_launches_and_a_third_of_the_me
     ]
 
 
+@pytest.mark.parametrize("training", [True, False])
+def test_batch_norm_of_images_joins_the_residual_and_relu_and_keeps_every_bit_in_threads(
+    training: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    random = np.random.default_rng(7)
+    x, residual = random.normal(1.3, 2.0, size=(2, 5, 5, 8, 9)).astype(np.float32)  # as many samples as channels
+    rows = random.uniform(0.4, 1.7, size=(4, 5)).astype(np.float32)
+
+    def block(x: Tensor, residual: Tensor, mean: Tensor, var: Tensor, w: Tensor, b: Tensor) -> tuple[Any, ...]:
+        leaves = [Tensor(one.data, requires_grad=True) for one in (x, w, b)]
+        out = F.relu(F.batch_norm(leaves[0], mean.data, var.data, *leaves[1:], training=training) + residual)
+        (out * out).sum().backward()
+        return (out, *(one.grad for one in leaves))
+
+    want = results(lambda *given: block(*map(Tensor, given)), [x, residual, *rows.copy()], 0)
+    graph = compiler.optimized(compiler.trace(block, x, residual, *rows))
+    bodies = [[part.name for part in one.body] for one in graph.instructions]
+    assert ["normalize", "add", "relu"] in [body[:3] for body in bodies]
+    asked: list[int] = []
+    monkeypatch.setattr(parallel_for, "threads", lambda: asked.append(3) or 3)
+    monkeypatch.setattr(generate, "WORTH_A_THREAD", 1)
+    program = compiler.Program(graph, compiler.plan_buffers(graph))
+    for run in (program, graph.run):
+        for got, one in zip(results(run, [x, residual, *rows.copy()], 0), want, strict=True):
+            assert_same_bits(got, one)
+    assert asked
+
+
 def test_what_backward_starts_from_is_folded_and_the_loss_that_nobody_reads_is_dead_code() -> None:
     def gradient(w: Tensor) -> np.ndarray:
         w.grad = None

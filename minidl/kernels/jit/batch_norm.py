@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from minidl.kernels import Array, reference
-from minidl.kernels.jit.compiled import REASSOCIATE, compiled, inner
+from minidl.kernels.jit.compiled import CONTRACT, REASSOCIATE, compiled, inner
 from minidl.kernels.jit.eligible import contiguous
 from minidl.kernels.jit.summation import add_column_products, add_columns, mean_of, sum_of, sum_of_squares
-from minidl.kernels.jit.xhat import sum_of_products_with_xhat, write_xhat, xhat_of
+from minidl.kernels.jit.xhat import sum_of_products_with_xhat, xhat_of
 from minidl.kernels.parallel_for import parallel_for
 
 __all__ = ["batch_norm", "batch_norm_backward", "channel_statistics"]
@@ -37,9 +37,10 @@ def channel_statistics(x: Array) -> tuple[Array, Array]:
     if planes.shape[2] < FEW:
         _statistics_of_samples(x.reshape(-1), planes.shape[2], _together(planes), mean, var)
     else:
+        totals = np.zeros((x.shape[1], 2))
 
         def of_channels(begin: int, end: int) -> None:
-            _channel_statistics(planes, begin, mean[begin:end], var[begin:end])
+            _channel_statistics(planes, begin, totals[begin:end], mean[begin:end], var[begin:end])
 
         parallel_for(x.shape[1], x.size // WORTH_A_THREAD, of_channels)
     return mean, var
@@ -51,20 +52,26 @@ def batch_norm(x: Array, mean: Array, var: Array, weight: Array, bias: Array, ep
     if arrays is None:
         return reference.batch_norm(x, mean, var, weight, bias, eps)
     x, mean, var, weight, bias = arrays
-    out = np.empty_like(x)
     inverse_std = 1 / np.sqrt(var + x.dtype.type(eps))
     planes = _planes(x)
-    if planes.shape[2] < FEW:
-        flat = x.reshape(-1), out.reshape(-1)
-        _normalize_samples(*flat, planes.shape[2], _together(planes), mean, inverse_std, weight, bias)
-    else:
-        results = _planes(out)
-
-        def of_samples(begin: int, end: int) -> None:
-            _batch_norm(planes[begin:end], mean, inverse_std, weight, bias, results[begin:end])
-
-        parallel_for(len(x), x.size // WORTH_A_THREAD, of_samples)
+    if planes.shape[2] >= FEW:
+        return normalize(x, mean, inverse_std, weight, bias), inverse_std
+    out = np.empty_like(x)
+    flat = x.reshape(-1), out.reshape(-1)
+    _normalize_samples(*flat, planes.shape[2], _together(planes), mean, inverse_std, weight, bias)
     return out, inverse_std
+
+
+def normalize(x: Array, mean: Array, inverse_std: Array, weight: Array, bias: Array) -> Array:
+    """x (n, c, ...) and values per channel, (c,) or (1, c, 1, ...) -> weight xhat + bias."""
+    out, planes = np.empty(x.shape, x.dtype), _planes(x)
+    rows, results = np.stack([row.reshape(-1) for row in (mean, inverse_std, weight, bias)]), _planes(out)
+
+    def of_samples(begin: int, end: int) -> None:
+        _normalize(planes[begin:end], rows, results[begin:end])
+
+    parallel_for(len(x), x.size // WORTH_A_THREAD, of_samples)
+    return out
 
 
 def batch_norm_backward(
@@ -75,27 +82,50 @@ def batch_norm_backward(
     if arrays is None:
         return reference.batch_norm_backward(g, x, mean, inverse_std, weight, training)
     g, x, mean, inverse_std, weight = arrays
-    gradient, g_weight, g_bias = np.empty_like(g), np.empty_like(weight), np.empty_like(weight)
     planes = _planes(g)
-    if planes.shape[2] < FEW:
-        flat = g.reshape(-1), x.reshape(-1), gradient.reshape(-1)
-        _normalize_samples_backward(
-            *flat, planes.shape[2], _together(planes), mean, inverse_std, weight, training, g_weight, g_bias
-        )
-    else:
-        others = _planes(x), _planes(gradient)
-
-        def of_channels(begin: int, end: int) -> None:
-            rows = (row[begin:end] for row in (mean, inverse_std, weight, g_weight, g_bias))
-            _batch_norm_backward(planes, *others, begin, *rows, training)
-
-        parallel_for(g.shape[1], g.size // WORTH_A_THREAD, of_channels)
+    if planes.shape[2] >= FEW:
+        g_weight, g_bias, mean_gx, mean_g = channel_gradients(g, x, mean, inverse_std, training)
+        return normalize_backward(g, x, mean, inverse_std, weight, mean_gx, mean_g), g_weight, g_bias
+    gradient, g_weight, g_bias = np.empty_like(g), np.empty_like(weight), np.empty_like(weight)
+    flat = g.reshape(-1), x.reshape(-1), gradient.reshape(-1)
+    _normalize_samples_backward(
+        *flat, planes.shape[2], _together(planes), mean, inverse_std, weight, training, g_weight, g_bias
+    )
     return gradient, g_weight, g_bias
+
+
+def channel_gradients(
+    g: Array, x: Array, mean: Array, inverse_std: Array, training: bool
+) -> tuple[Array, Array, Array, Array]:
+    """-> of every channel: the sums of g xhat and of g, and in training their means, otherwise 0, all (c,)."""
+    planes, others = _planes(g), _planes(x)
+    totals, results = np.zeros((2, g.shape[1])), np.empty((4, g.shape[1]), g.dtype)
+
+    def of_channels(begin: int, end: int) -> None:
+        _channel_gradients(planes, others, begin, mean[begin:end], inverse_std[begin:end], training, totals, results)
+
+    parallel_for(g.shape[1], g.size // WORTH_A_THREAD, of_channels)
+    return results[0], results[1], results[2], results[3]
+
+
+def normalize_backward(
+    g: Array, x: Array, mean: Array, inverse_std: Array, weight: Array, mean_gx: Array, mean_g: Array
+) -> Array:
+    """-> the gradient with respect to x, from the means that `channel_gradients` returns."""
+    gradient, planes, others = np.empty(g.shape, g.dtype), _planes(g), _planes(x)
+    rows = np.stack([row.reshape(-1) for row in (mean, inverse_std, weight, mean_gx, mean_g)])
+    results = _planes(gradient)
+
+    def of_samples(begin: int, end: int) -> None:
+        _normalize_backward(planes[begin:end], others[begin:end], rows, results[begin:end])
+
+    parallel_for(len(x), x.size // WORTH_A_THREAD, of_samples)
+    return gradient
 
 
 def _planes(x: Array) -> Array:
     """(n, c, ...) -> (n, c, m), with the m numbers of one sample and channel adjacent in memory."""
-    return x.reshape(x.shape[0], x.shape[1], -1)
+    return np.ascontiguousarray(x).reshape(x.shape[0], x.shape[1], -1)
 
 
 def _together(planes: Array) -> int:
@@ -106,57 +136,70 @@ def _together(planes: Array) -> int:
 
 # ---- loops along a channel ----
 
-# Channels are shared among threads: those from `first` on are given here.
+# Where channels are shared among threads, those from `first` on are given here. Samples come first in every loop, since
+# that is the order of memory: statistics of 64 images with 64 channels of 8x8 took 0.36 ms channel by channel and take
+# 0.18 ms (one core with AVX2).
 
 
 @compiled(REASSOCIATE)
-def _channel_statistics(x: Any, first: int, mean: Any, var: Any) -> None:
+def _channel_statistics(x: Any, first: int, totals: Any, mean: Any, var: Any) -> None:
     # Mean and sum of squared deviations of each plane, while it is in the first cache, merged in float64. Source: Chan,
     # Golub and LeVeque, Algorithms for Computing the Sample Variance, The American Statistician 37 (1983), eq. 1.5.
     n, m = x.shape[0], x.shape[2]
-    for c in range(mean.size):
-        total_mean, total_squares = 0.0, 0.0
-        for i in range(n):
+    for i in range(n):
+        for c in range(mean.size):
             plane_mean = mean_of(x[i, first + c])
             squares = sum_of_squares(x[i, first + c], plane_mean)
-            delta = plane_mean - total_mean
-            total_mean += delta / (i + 1)
-            total_squares += squares + delta * delta * m * i / (i + 1)
-        mean[c], var[c] = total_mean, total_squares / (n * m)
+            delta = plane_mean - totals[c, 0]
+            totals[c, 0] += delta / (i + 1)
+            totals[c, 1] += squares + delta * delta * m * i / (i + 1)
+    for c in range(mean.size):
+        mean[c], var[c] = totals[c, 0], totals[c, 1] / (n * m)
 
 
-@compiled(REASSOCIATE)
-def _batch_norm(x: Any, mean: Any, inverse_std: Any, weight: Any, bias: Any, out: Any) -> None:
+@inner(CONTRACT)
+def normalized(x: Any, mean: Any, inverse_std: Any, weight: Any, bias: Any) -> Any:
+    """Normalise one number; the loops of `minidl.compiler` call this too, so that they give the same bits."""
+    return (x - mean) * (inverse_std * weight) + bias
+
+
+@compiled()
+def _normalize(x: Any, rows: Any, out: Any) -> None:
     for i in range(x.shape[0]):
         for c in range(x.shape[1]):
-            m, s, w, b = mean[c], inverse_std[c], weight[c], bias[c]
+            m, s, w, b = rows[0, c], rows[1, c], rows[2, c], rows[3, c]
             for j in range(x.shape[2]):
-                out[i, c, j] = (x[i, c, j] - m) * s * w + b
+                out[i, c, j] = normalized(x[i, c, j], m, s, w, b)
 
 
 @compiled(REASSOCIATE)
-def _batch_norm_backward(
-    g: Any, x: Any, gradient: Any, first: int, mean: Any, inverse_std: Any, weight: Any, g_weight: Any, g_bias: Any,
-    training: bool,
-) -> None:  # fmt: skip
+def _channel_gradients(
+    g: Any, x: Any, first: int, mean: Any, inverse_std: Any, training: bool, totals: Any, results: Any
+) -> None:
     n, m = g.shape[0], g.shape[2]
-    real = g.dtype.type
-    for c in range(weight.size):  # one channel of all samples fits into the second cache: read twice, fetched once
-        centre, inverse = mean[c], inverse_std[c]
-        total_g, total_gx = 0.0, 0.0
-        for i in range(n):
-            total_g += sum_of(g[i, first + c])
-            total_gx += sum_of_products_with_xhat(g[i, first + c], x[i, first + c], centre, inverse)
-        g_bias[c], g_weight[c] = total_g, total_gx
-        scale = weight[c] * inverse
-        mean_g, mean_gx = real(0), real(0)
-        if training:
-            mean_g, mean_gx = real(total_g / (n * m)), real(total_gx / (n * m))
-        for i in range(n):
-            a, xhat = g[i, first + c], gradient[i, first + c]  # xhat is written where its gradient will be
-            write_xhat(x[i, first + c], centre, inverse, xhat)
-            for j in range(m):
-                xhat[j] = (a[j] - mean_g - xhat[j] * mean_gx) * scale
+    for i in range(n):
+        for c in range(mean.size):
+            totals[1, first + c] += sum_of(g[i, first + c])
+            totals[0, first + c] += sum_of_products_with_xhat(g[i, first + c], x[i, first + c], mean[c], inverse_std[c])
+    for c in range(mean.size):
+        for k in range(2):
+            results[k, first + c] = totals[k, first + c]
+            results[2 + k, first + c] = totals[k, first + c] / (n * m) if training else 0.0
+
+
+@inner(CONTRACT)
+def normalized_backward(g: Any, x: Any, mean: Any, inverse_std: Any, weight: Any, mean_gx: Any, mean_g: Any) -> Any:
+    """The gradient with respect to one number."""
+    return (g - mean_g - xhat_of(x, mean, inverse_std) * mean_gx) * (inverse_std * weight)
+
+
+@compiled()
+def _normalize_backward(g: Any, x: Any, rows: Any, gradient: Any) -> None:
+    for i in range(g.shape[0]):
+        for c in range(g.shape[1]):
+            m, s, w, a, b = rows[0, c], rows[1, c], rows[2, c], rows[3, c], rows[4, c]
+            for j in range(g.shape[2]):
+                gradient[i, c, j] = normalized_backward(g[i, c, j], x[i, c, j], m, s, w, a, b)
 
 
 # ---- loops along rows of one or more whole samples ----

@@ -85,19 +85,20 @@ def arranged(x: Array, out: Array) -> Array:
 
 
 def in_shares(most: int, block: int, loop: Loop, *arguments: Any) -> None:
-    """Call the loop in up to `most` threads, with shares of all arrays in `arguments`, which are equally long.
+    """Call the loop in up to `most` threads, with shares of the arrays in `arguments`, which are equally long.
 
-    A share is whole blocks of `block` entries of the first axis; the last one has what is left over, too.
+    A share is whole blocks of `block` entries of the first axis; the last one has what is left over, too. An array of
+    length 1 is broadcast: every share has it whole.
     """
     if most < 2:
         loop(*arguments)
         return
-    length = len(arguments[0])
+    length = max(len(one) for one in arguments if isinstance(one, np.ndarray))
     blocks = length // block
 
     def of_blocks(begin: int, end: int) -> None:
         share = slice(begin * block, length if end == blocks else end * block)
-        loop(*(one[share] if isinstance(one, np.ndarray) else one for one in arguments))
+        loop(*(one[share] if isinstance(one, np.ndarray) and len(one) > 1 else one for one in arguments))
 
     parallel_for(blocks, most, of_blocks)
 
