@@ -17,7 +17,7 @@ from minidl.compiler.trace import trace
 from minidl.functional.one_type import autocast_dtype
 from minidl.grad_mode import grad_enabled
 from minidl.kernels import Array
-from minidl.kernels.jit.activations import _sigmoid
+from minidl.kernels.jit.activations import _sigmoid, _tanh_backward
 from minidl.kernels.jit.batch_norm import normalized, normalized_backward
 from minidl.kernels.jit.compiled import KERNEL_OPTIONS
 from minidl.kernels.jit.elementary import exp
@@ -27,7 +27,7 @@ from minidl.tensor import Tensor
 
 IN_LOOPS = {"exp": exp, "sigmoid": _sigmoid, "sqrt": np.sqrt, "wide_vectors": wide_vectors, "inf": math.inf}
 IN_LOOPS |= {"normalized": normalized, "normalized_backward": normalized_backward}
-IN_LOOPS |= {"nan": math.nan, "float32": np.float32, "float64": np.float64}
+IN_LOOPS |= {"tanh_backward": _tanh_backward, "nan": math.nan, "float32": np.float32, "float64": np.float64}
 
 
 @cache

@@ -71,7 +71,7 @@ EXPRESSIONS = {
     "relu_backward": "{zero} if {1} <= {zero} else {0}",
     "sigmoid": "sigmoid({0}, {one})",
     "sigmoid_backward": "{0} * ({1} * ({one} - {1}))",
-    "tanh_backward": "{0} * ({one} - {1} * {1})",
+    "tanh_backward": "tanh_backward({0}, {1}, {one})",
     "where": "{1} if {0} else {2}",
     "normalize": "normalized({0}, {1}, {2}, {3}, {4})",
     "normalize_backward": "normalized_backward({0}, {1}, {2}, {3}, {4}, {5}, {6})",

@@ -16,7 +16,9 @@ from benchmarks.peers.memory import peak_of_arrays
 from minidl import Tensor, compiler, kernels, manual_seed, nn, no_grad, optim
 from minidl import functional as F
 from minidl.compiler import CompilationError, generate
+from minidl.compiler.passes import EXPRESSIONS
 from minidl.kernels import parallel_for
+from minidl.kernels.flops import OPERATIONS
 from tests.compiler.random_programs import random_program
 from tests.tiers import all_but_first_exhaustive
 from tests.together import assert_refused, naming
@@ -150,6 +152,24 @@ def test_batch_norm_of_images_joins_the_residual_and_relu_and_keeps_every_bit_in
         for got, one in zip(results(run, [x, residual, *rows.copy()], 0), want, strict=True):
             assert_same_bits(got, one)
     assert asked
+
+
+KERNELS_IN_LOOPS = sorted(EXPRESSIONS.keys() & OPERATIONS.keys())
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("name", KERNELS_IN_LOOPS)
+def test_a_loop_of_generated_code_has_the_bits_of_the_kernel_that_it_replaces(name: str, dtype: Any) -> None:
+    random = np.random.default_rng(8)
+    arrays = [random.normal(0.1, 0.7, size=(37, 71)).astype(dtype) for _ in range(1 + name.endswith("_backward"))]
+
+    def call(*given: Tensor) -> Any:
+        return getattr(kernels.current(), name)(*(one.data for one in given))
+
+    program = compiler.compile(call)
+    assert_same_bits(program(*arrays), call(*map(Tensor, arrays)))
+    ((generated, _),) = program.programs.values()
+    assert "def loop_0" in generated.source
 
 
 def test_what_backward_starts_from_is_folded_and_the_loss_that_nobody_reads_is_dead_code() -> None:

@@ -54,12 +54,17 @@ def relu_backward(g: Any, out: Any, gradient: Any) -> None:
         gradient[i] = zero if out[i] <= zero else g[i]
 
 
+@inner(CONTRACT)
+def _tanh_backward(g: Any, out: Any, one: Any) -> Any:
+    return g * (one - out * out)
+
+
 @elementwise(CONTRACT)
 def tanh_backward(g: Any, out: Any, gradient: Any) -> None:
     """g (1 - out**2)."""
     one = g.dtype.type(1)
     for i in range(g.size):
-        gradient[i] = g[i] * (one - out[i] * out[i])
+        gradient[i] = _tanh_backward(g[i], out[i], one)
 
 
 @inner(CONTRACT)
