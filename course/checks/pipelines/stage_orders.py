@@ -42,7 +42,7 @@ class Orders:
 
     def _cause_of(self, action: object) -> str:
         """The likely mistake of what is no action."""
-        if action in (None, ""):
+        if action is None or (isinstance(action, str) and not action):
             return "Only what the stage does is in the list; waiting is no action."
         if isinstance(action, str) and re.fullmatch(r"[FBU]-\d+", action):
             shorter = f" Here M = {self.M} is less than K = {self.K}." if self.M < self.K else ""

@@ -60,3 +60,10 @@ def test_every_exercise_has_six_different_wrong_answers_and_an_unusual_right_one
         wrong = {answer.code for answer in known.MUTANTS if answer.exercise == exercise}
         assert len(wrong) == sum(answer.exercise == exercise for answer in known.MUTANTS) >= 6, exercise
         assert any(answer.exercise == exercise for answer in known.ALTERNATIVES), exercise
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_every_file_of_answers_is_named_as_an_exercise(chapter):
+    known = known_answers(chapter)
+    exercises = {name for of, name in EXERCISES if of == chapter}
+    assert {answer.exercise for answer in [*known.MUTANTS, *known.ALTERNATIVES]} <= exercises

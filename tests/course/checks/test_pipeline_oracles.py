@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import random
 from typing import Any
+from unittest import mock
 
+import numpy as np
 import pytest
 
-from course.checks.pipelines import bubble_numbers, layer_cuts, order_clock, version_counts, waiting_stages
+from course.checks.pipelines import (
+    bubble_numbers,
+    layer_cuts,
+    order_clock,
+    stage_orders,
+    version_counts,
+    waiting_stages,
+)
 from course.judging import Wrong
 from minidl.parallel import pipeline
 
@@ -92,3 +101,12 @@ def test_the_slowest_stage_of_the_best_cut_is_that_of_all_cuts() -> None:
             best = layer_cuts.best(costs, stages)
             assert best == layer_cuts.by_trying(costs, stages)
             assert max(layer_cuts.sums(costs, layer_cuts.layers_of_best(costs, stages))) == best
+
+
+@pytest.mark.parametrize(
+    "action", [np.ones((2, 2)), np.array(["F0", "B0"]), np.array("F0"), ["F0", 1.5], None, "", 3.7]
+)
+def test_what_is_no_action_is_wrong_and_no_failure_of_the_check(action: Any) -> None:
+    answer: Any = mock.Mock(return_value=("F0", action))
+    with pytest.raises(Wrong, match="expected actions such as 'F0', got"):
+        stage_orders.Orders(answer, (3, 5))
