@@ -146,6 +146,7 @@ class SimulatedEndpoint:
             if world.ended:
                 world.blocked.remove(task, pending.peer)
             if task.error is not None:
+                pending.waiter = None  # if it is done later, the task is in another operation
                 error, task.error = task.error, None
                 raise error
         if type(pending) is Receive:

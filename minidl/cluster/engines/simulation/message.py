@@ -73,6 +73,9 @@ class Receive(Awaited):
         self.peer_posted = None
         self.waiter = None
 
+    def __repr__(self) -> str:
+        return f"<{self}>"  # that of a dataclass would read fields which are not set yet
+
     def take(self, send: Send) -> None:
         """The transfer has ended: take over the contents of the send, which keeps nothing of the message."""
         self.done = True

@@ -165,6 +165,7 @@ class Scheduler:
             task.works_until = None
             self.time += task.debt
             task.debt = 0.0
+        pending.waiter = None
         if self.failure is None and pending.done:
             self.time = self.now
         self.turn()

@@ -148,6 +148,45 @@ def test_a_wait_of_more_than_the_timeout_in_virtual_seconds_is_too_long() -> Non
 # Faults, and going on without a rank
 
 
+@pytest.mark.parametrize("given_up", ["recv", "send", "wait of an irecv", "until"])
+@pytest.mark.parametrize("then", ["recv", "send", "wait of a barrier"])
+def test_a_message_of_a_wait_that_was_given_up_does_not_end_a_later_wait(given_up: str, then: str) -> None:
+    def program(comm: cluster.Communicator) -> float:
+        if comm.rank == 1:  # 1.5 s, 2 s: when it takes part in the first message, and in what follows
+            comm.compute(seconds=1.5)
+            comm.recv(0) if given_up == "send" else comm.send(BIG, 0)
+            comm.compute(seconds=0.5)
+        else:
+            late: Any = comm.irecv(1) if given_up in ("wait of an irecv", "until") else None
+            if given_up == "until":
+                with comm.until(late):
+                    comm.compute(seconds=1.1)
+            else:
+                calls = {"recv": lambda: comm.recv(1), "send": lambda: comm.send(BIG, 1)}
+                with pytest.raises(cluster.CommTimeout):
+                    (late.wait if late else calls[given_up])()
+        if then == "wait of a barrier":
+            comm.barrier(async_op=True).wait()
+        elif (then == "send") == (comm.rank == 0):
+            comm.send(BIG, 1 - comm.rank, tag=1)
+        else:
+            assert comm.recv(1 - comm.rank, tag=1).nbytes == BIG.nbytes
+        return comm.now()
+
+    assert simulate(program, timeout=1.0).results == [2.0, 2.0]
+
+
+def test_a_receive_can_be_printed_before_and_after_its_message_has_come() -> None:
+    def program(comm: cluster.Communicator) -> list[str]:
+        work = comm.irecv(1 - comm.rank)
+        before = repr(work.pending)
+        comm.send("x", 1 - comm.rank)
+        work.wait()
+        return [before, repr(work.pending)]
+
+    assert simulate(program).results == [[f"<a receive from rank {1 - rank}>"] * 2 for rank in range(2)]
+
+
 def test_a_rank_that_stands_still_while_nobody_waits_for_it_has_failed() -> None:
     faults = cluster.FaultPlan().stop(1, at=1)
     error = failure_of(lambda comm: comm.send(1, comm.rank), faults=faults)
