@@ -120,11 +120,13 @@ class Recorder:
 
     def enter(self, operation: str, axis: str = "", calls: int = 1, site: Site | None = None) -> None:
         """A communicator call begins; `calls` is 0 where it waits for an operation that was counted before."""
-        self._computed()
+        label, lane = self._label, self._lane  # `_computed` and `_placed`, inlined: once a message
+        self.place = label, "", self.call, lane, self._axis
+        self._add(COMPUTE, self._now())
         self.call = call = self.call + 1
         self.operation = operation
         self._axis = axis
-        self.place = self._placed(operation)
+        self.place = label, operation, call, lane, axis
         self.concurrent_call = None
         self._count = count = self._counts.get((axis, operation)) or self._counted(axis, operation)
         count[4] += calls
@@ -150,7 +152,7 @@ class Recorder:
         """The communicator call has ended."""
         self.operation = None
         self._axis = ""
-        self.place = self._placed("")
+        self.place = self._label, "", self.call, self._lane, ""
         if self._calls is not None:
             self._calls.left()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextvars
+from functools import partial
 
 import cloudpickle
 
@@ -73,10 +74,8 @@ class SimulatedRank:
     def _communicator(self) -> comm.Communicator:
         if self._endpoint.counts:
             counting.start()
-        scheduler = self._scheduler
-        recorder = self._recorder = Recorder(
-            self._endpoint.clock if self._endpoint.counts else lambda: scheduler.time, self._events
-        )
+        clock = self._endpoint.clock if self._endpoint.counts else partial(getattr, self._scheduler, "time")
+        recorder = self._recorder = Recorder(clock, self._events)
         plan = self._world.terms.faults
         faults = plan.of(self._endpoint, recorder.fault, sleeps=False) if plan else None
         return comm.world(self._endpoint, recorder, self._world.terms.seed, faults)
